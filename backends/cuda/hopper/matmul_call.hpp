@@ -91,13 +91,19 @@ inline Division best_shares(int64_t tiles, int64_t slices, int64_t elements, int
 }
 
 /// The best number of shares; of two results there are none. A slice takes 0.415 us in tiles of 128 columns
-/// and 0.605 us in those of 192, a tile half a slice more than its slices.
+/// and 0.605 us in those of 192, a tile half a slice more than its slices. Slopes of a tile take longer:
+/// while one consumer multiplies, the other gets that much of them done.
 template <class Tiles>
 Division division_of(const MatmulCall& call, int most_shares) {
-  constexpr double kSliceTime = 0.035 + 0.38 * Tiles::kColumns / 128;
+  constexpr double kSliceTime = 0.035 + 0.38 * Tiles::kColumns / 128,
+                   kSlopeTime = Tiles::kColumns > 128 ? 16.8 : 9;
+  const int64_t slices = divided_up(call.k, kSlice);
+  double tile = kSliceTime / 2;
+  if (call.ending == Ending::gelu_slope)
+    tile = std::max(tile, (kSlopeTime - static_cast<double>(slices) * kSliceTime) / 2);
   if (call.ending == Ending::gelu || call.ending == Ending::gelu_slope) most_shares = 1;
-  return best_shares(tiles_of<Tiles>(call), divided_up(call.k, kSlice), call.elements(), most_shares,
-                     {.slice = kSliceTime, .tile = kSliceTime / 2, .least_slices = 8});
+  return best_shares(tiles_of<Tiles>(call), slices, call.elements(), most_shares,
+                     {.slice = kSliceTime, .tile = tile, .least_slices = 8});
 }
 
 template <class Tiles>
@@ -118,6 +124,15 @@ MatmulTask task_of(const MatmulCall& call) {
   return task;
 }
 
+template <class T, class Tiles, Lies of_a, Lies of_b>
+auto kernel_of(const MatmulCall& call) {
+  if (call.shares > 1) return matmul_tiles<T, Tiles, TileSums<Tiles>, of_a, of_b>;
+  if (!call.updates()) return matmul_tiles<T, Tiles, TileStore<T, Tiles>, of_a, of_b>;
+  return call.ending == Ending::sum
+             ? matmul_tiles<T, Tiles, TileUpdate<T, Tiles, Ending::sum>, of_a, of_b>
+             : matmul_tiles<T, Tiles, TileUpdate<T, Tiles, Ending::gelu_slope>, of_a, of_b>;
+}
+
 /// `start(blocks, threads, shared bytes, kernel, arguments...)` launches; returns what it does.
 template <class T, class Tiles, Lies of_a, Lies of_b, class Start>
 backend::Outcome run_matmul(const MatmulCall& call, int multiprocessors, Start&& start) {
@@ -126,9 +141,7 @@ backend::Outcome run_matmul(const MatmulCall& call, int multiprocessors, Start&&
   if (auto made = make_store_maps(call, call.dtype, &maps); !made.good()) return made;
   const int64_t blocks = std::min<int64_t>(tiles_of<Tiles>(call) * call.shares, multiprocessors);
   auto started = start(static_cast<unsigned>(blocks), kMatmulThreads, shared_bytes<Tiles>(),
-                       call.updates() ? matmul_tiles<T, Tiles, TileUpdate<T, Tiles>, of_a, of_b>
-                                      : matmul_tiles<T, Tiles, TileStore<T, Tiles>, of_a, of_b>,
-                       maps, task_of<Tiles>(call));
+                       kernel_of<T, Tiles, of_a, of_b>(call), maps, task_of<Tiles>(call));
   if (!started.good() || call.shares == 1) return started;
   const SharesSum sum{.sums = call.sums,
                       .c = call.c,

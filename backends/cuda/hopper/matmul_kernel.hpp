@@ -124,12 +124,12 @@ class Turns {
 template <class Tiles, class Begin, class Multiply, class Store>
 __device__ void take_turns(const Stages<Tiles>& stages, const MatmulTask& task, Begin begin,
                            Multiply multiply, Store store) {
-  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1, tiles = task.tiles();
+  const int consumer = static_cast<int>(threadIdx.x) / 128 - 1;
   RingPlace<Tiles::kStages> ring;
   const Turns turns(consumer);
   TileTaker numbers(stages.numbers);
   bool mine = consumer == 0;
-  for (int tile = numbers.next(); tile < tiles; mine = !mine) {
+  for (int tile = numbers.next(); tile >= 0; mine = !mine) {
     const TilePlace place = place_of(task, tile);
     const int slices = place.end_slice - place.first_slice;
     if (!mine) {
@@ -143,7 +143,7 @@ __device__ void take_turns(const Stages<Tiles>& stages, const MatmulTask& task, 
     turns.take();
     multiply(results, ring, slices, [&] {
       tile = numbers.next();
-      if (tile < tiles) turns.give();
+      if (tile >= 0) turns.give();
     });
     store(results, place_of(task, anew(own)));
   }
@@ -157,12 +157,7 @@ __device__ void multiply_tiles(const Stages<Tiles>& stages, const MatmulMaps& ma
       [&](auto& results, auto& ring, int slices, auto after_last) {
         multiply_tile<T, Tiles, of_a, of_b>(results, stages, ring, slices, after_last);
       },
-      [&](auto& results, const TilePlace& place) {
-        if (task.sums)
-          store_sums<Tiles>(results, task, place);
-        else
-          blocks(place).store(results);
-      });
+      [&](auto& results, const TilePlace& place) { blocks(place).store(results); });
   Store::finish();
 }
 
@@ -189,7 +184,7 @@ __device__ void run_block(const MatmulMaps& maps, Load load, Multiply multiply) 
   }
 }
 
-/// Store: what becomes of results, TileStore or TileUpdate.
+/// Store: what becomes of results, TileStore, TileUpdate or TileSums.
 template <class T, class Tiles, class Store, Lies of_a, Lies of_b>
 __global__ void __launch_bounds__(kMatmulThreads, 1)
     matmul_tiles(const __grid_constant__ MatmulMaps maps, const __grid_constant__ MatmulTask task) {

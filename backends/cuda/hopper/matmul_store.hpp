@@ -176,10 +176,11 @@ class TileStore : TileBlocks<T, Tiles> {
   const MatmulMaps& maps_;
 };
 
-/// Results that an operand is added to, or whose slope of gelu they are multiplied with. It comes into the
-/// buffer in which the result replaces it. Threads copy by themselves here: what the TMA unit is told now it
-/// would do after the copies of the next slices.
-template <class T, class Tiles>
+/// Results that an operand is added to, or whose slope of gelu they are multiplied with: kernels of their
+/// own, since the slope takes more registers. The operand comes into the buffer in which the result replaces
+/// it. Threads copy by themselves here: what the TMA unit is told now it would do after the copies of the
+/// next slices.
+template <class T, class Tiles, Ending ending>
 class TileUpdate : TileBlocks<T, Tiles> {
   using Blocks = TileBlocks<T, Tiles>;
   using Blocks::buffer, Blocks::column_of, Blocks::each_block, Blocks::fill, Blocks::place_, Blocks::row_of,
@@ -209,10 +210,7 @@ class TileUpdate : TileBlocks<T, Tiles> {
         else
           end_of_copies();
       }
-      if (task_.ending == Ending::sum)
-        combine<true>(results, i);
-      else
-        combine<false>(results, i);
+      combine(results, i);
       fill(buffer(i), results);
       sync();
       each_piece(task_.c, i, [](T* at, const char* from) {
@@ -238,7 +236,6 @@ class TileUpdate : TileBlocks<T, Tiles> {
     each_piece(task_.other, i, [](const T* from, char* to) { copy_async(to, from, true); });
     end_of_copies();
   }
-  template <bool kSum>
   __device__ void combine(float* results, int i) const {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -252,7 +249,7 @@ class TileUpdate : TileBlocks<T, Tiles> {
       }
 #pragma unroll
       for (int k = 0; k < 8; ++k) y[k] = results[8 * j + k];
-      if constexpr (kSum) {
+      if constexpr (ending == Ending::sum) {
 #pragma unroll
         for (int k = 0; k < 8; ++k) y[k] += x[k];
       } else {
@@ -264,25 +261,38 @@ class TileUpdate : TileBlocks<T, Tiles> {
   }
 };
 
-/// Stores a tile of the sums of a share, in f32.
+/// The sums of a share, in f32.
 template <class Tiles>
-__device__ void store_sums(const float (&c)[kParts][Tiles::kColumns / 2], const MatmulTask& task,
-                           const TilePlace& place) {
-  const int thread = static_cast<int>(threadIdx.x) % 128, of_part = thread / kWarp * 16 + thread % kWarp / 4;
-  const int column = place.column * Tiles::kColumns + 2 * (thread % 4);
-  float* const to = task.sums + (int64_t{place.share} * task.batch + place.batch) * task.rows * task.columns;
+class TileSums {
+ public:
+  __device__ TileSums(const MatmulMaps&, const MatmulTask& task, char*, const TilePlace& tile)
+      : task_(task), tile_(tile) {}
+
+  __device__ void begin() const {}
+  __device__ void store(const float (&c)[kParts][Tiles::kColumns / 2]) const {
+    const int thread = anew(static_cast<int>(threadIdx.x)) % 128,
+              of_part = thread / kWarp * 16 + thread % kWarp / 4;
+    const int column = tile_.column * Tiles::kColumns + 2 * (thread % 4);
+    float* const to =
+        task_.sums + (int64_t{tile_.share} * task_.batch + tile_.batch) * task_.rows * task_.columns;
 #pragma unroll
-  for (int i = 0; i < 2 * kParts; ++i) {
-    const int at = place.row * kTileRows + i / 2 * kPart + of_part + 8 * (i % 2);
-    if (at >= task.rows) continue;
-    float* const of_row = to + int64_t{at} * task.columns;
+    for (int i = 0; i < 2 * kParts; ++i) {
+      const int at = tile_.row * kTileRows + i / 2 * kPart + of_part + 8 * (i % 2);
+      if (at >= task_.rows) continue;
+      float* const of_row = to + int64_t{at} * task_.columns;
 #pragma unroll
-    for (int j = 0; j < Tiles::kColumns / 8; ++j)
-      if (column + 8 * j < task.columns)
-        *reinterpret_cast<float2*>(of_row + column + 8 * j) = {c[i / 2][4 * j + 2 * (i % 2)],
-                                                               c[i / 2][4 * j + 2 * (i % 2) + 1]};
+      for (int j = 0; j < Tiles::kColumns / 8; ++j)
+        if (column + 8 * j < task_.columns)
+          *reinterpret_cast<float2*>(of_row + column + 8 * j) = {c[i / 2][4 * j + 2 * (i % 2)],
+                                                                 c[i / 2][4 * j + 2 * (i % 2) + 1]};
+    }
   }
-}
+  static __device__ void finish() {}
+
+ private:
+  const MatmulTask& task_;
+  const TilePlace& tile_;
+};
 
 /// What shares are added up to.
 struct SharesSum {

@@ -58,7 +58,7 @@ class TileGiver {
  private:
   __device__ void give(int tile) {
     to_.taken[place_.stage].wait(place_.phase ^ 1);
-    to_.numbers[place_.stage] = tile;
+    to_.numbers[place_.stage] = tile < tiles_ ? tile : -1;
     to_.given[place_.stage].arrive();
     place_.next();
   }
@@ -79,6 +79,7 @@ class TileGiver {
 class TileTaker {
  public:
   __device__ explicit TileTaker(const TileNumbers& from) : from_(from) {}
+  /// -1 behind the last one.
   __device__ int next() {
     from_.given[place_.stage].wait(place_.phase);
     const int tile = *static_cast<volatile int*>(from_.numbers + place_.stage);
