@@ -57,13 +57,6 @@ struct BlockPlace {
   int warp = thread / kWarp, lane = thread % kWarp;
   int of_matrix = 16 * warp + lane % 8 + 8 * (lane / 8 % 2), half = lane / 16;
   int row = thread / 8, piece = thread % 8;
-
-  __device__ char* at(char* buffer, int j) const {
-    return buffer + swizzled(static_cast<uint32_t>(of_matrix), static_cast<uint32_t>(2 * j + half));
-  }
-  __device__ char* copied(char* buffer, int i) const {
-    return buffer + swizzled(static_cast<uint32_t>(row + 16 * i), static_cast<uint32_t>(piece));
-  }
 };
 
 /// The blocks of a tile and the buffers of its consumer, which they go through. Made where they are needed:
@@ -75,11 +68,24 @@ class TileBlocks {
 
   /// `buffers`: of all consumers.
   __device__ TileBlocks(const MatmulTask& task, char* buffers, const TilePlace& tile)
-      : task_(task), tile_(tile), buffers_(buffers + place_.consumer * Tiles::kBuffers * kBlockBytes) {}
+      : task_(task), tile_(tile) {
+    const uint32_t own = shared_address(buffers) + place_.consumer * Tiles::kBuffers * kBlockBytes;
+    const auto at = [&](int row, int piece) {
+      return static_cast<uint32_t>(
+          anew(static_cast<int>(own + swizzled(static_cast<uint32_t>(row), static_cast<uint32_t>(piece)))));
+    };
+    buffers_ = own, piece_ = at(place_.row, place_.piece);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) matrices_[j] = at(place_.of_matrix, 2 * j + place_.half);
+  }
 
   __device__ int row_of(int i) const { return tile_.row * kTileRows + i / kInRow * kPart; }
   __device__ int column_of(int i) const { return tile_.column * Tiles::kColumns + 64 * (i % kInRow); }
-  __device__ char* buffer(int i) const { return buffers_ + i % Tiles::kBuffers * kBlockBytes; }
+  /// In the buffer of number i: itself, this thread's place in matrix j, and its piece p to copy. Each is a
+  /// register and a number that the instruction holds.
+  __device__ void* buffer(int i) const { return in_buffer(buffers_, i); }
+  __device__ void* matrix(int i, int j) const { return in_buffer(matrices_[j], i); }
+  __device__ void* copied(int i, int p) const { return in_buffer(piece_ + 16 * p * kSwizzledRow, i); }
   __device__ void sync() const { sync_threads(1 + place_.consumer, 128); }
 
   /// f(results, i) for each block, with the bias.
@@ -92,10 +98,11 @@ class TileBlocks {
       f(results, i);
     }
   }
-  __device__ void fill(char* to, const float* results) const {
+  /// The buffer of number `turn`.
+  __device__ void fill(int turn, const float* results) const {
 #pragma unroll
     for (int j = 0; j < 4; ++j)
-      store_matrices(place_.at(to, j), packed<T>(results[8 * j], results[8 * j + 1]),
+      store_matrices(matrix(turn, j), packed<T>(results[8 * j], results[8 * j + 1]),
                      packed<T>(results[8 * j + 2], results[8 * j + 3]),
                      packed<T>(results[8 * j + 4], results[8 * j + 5]),
                      packed<T>(results[8 * j + 6], results[8 * j + 7]));
@@ -118,7 +125,12 @@ class TileBlocks {
   const BlockPlace place_;
   const MatmulTask& task_;
   const TilePlace& tile_;
-  char* buffers_;
+
+ private:
+  static __device__ void* in_buffer(uint32_t at, int i) {
+    return __cvta_shared_to_generic(at + i % Tiles::kBuffers * kBlockBytes);
+  }
+  uint32_t buffers_, piece_, matrices_[4];
 };
 
 /// Results that need nothing but the product, and a second one by gelu. The TMA unit stores them.
@@ -149,14 +161,13 @@ class TileStore : TileBlocks<T, Tiles> {
  private:
   /// Block i by the buffer of number `turn`.
   __device__ void store_block(const float* results, const StoreMap& map, int i, int turn) const {
-    char* const own = buffer(turn);
     if (place_.thread == 0) wait_until_read<Tiles::kBuffers - 1>();
     sync();
-    fill(own, results);
+    fill(turn, results);
     show_shared_writes();
     sync();
     if (place_.thread != 0) return;
-    store_tile(map, own, column_of(i), row_of(i), tile_.batch);
+    store_tile(map, buffer(turn), column_of(i), row_of(i), tile_.batch);
     end_of_stores();
   }
   __device__ void store_with_gelu(float* results, int i) const {
@@ -183,8 +194,8 @@ class TileStore : TileBlocks<T, Tiles> {
 template <class T, class Tiles, Ending ending>
 class TileUpdate : TileBlocks<T, Tiles> {
   using Blocks = TileBlocks<T, Tiles>;
-  using Blocks::buffer, Blocks::column_of, Blocks::each_block, Blocks::fill, Blocks::place_, Blocks::row_of,
-      Blocks::sync, Blocks::task_, Blocks::tile_;
+  using Blocks::column_of, Blocks::copied, Blocks::each_block, Blocks::fill, Blocks::matrix, Blocks::place_,
+      Blocks::row_of, Blocks::sync, Blocks::task_, Blocks::tile_;
 
  public:
   __device__ TileUpdate(const MatmulMaps&, const MatmulTask& task, char* buffers, const TilePlace& tile)
@@ -211,10 +222,10 @@ class TileUpdate : TileBlocks<T, Tiles> {
           end_of_copies();
       }
       combine(results, i);
-      fill(buffer(i), results);
+      fill(i, results);
       sync();
-      each_piece(task_.c, i, [](T* at, const char* from) {
-        *reinterpret_cast<uint4*>(at) = *reinterpret_cast<const uint4*>(from);
+      each_piece(task_.c, i, [](T* at, const void* from) {
+        *reinterpret_cast<uint4*>(at) = *static_cast<const uint4*>(from);
       });
     });
   }
@@ -230,17 +241,17 @@ class TileUpdate : TileBlocks<T, Tiles> {
     T* to = static_cast<T*>(matrix) + (int64_t{tile_.batch} * task_.rows + row) * task_.columns + column;
 #pragma unroll
     for (int p = 0; p < 4; ++p, to += int64_t{16} * task_.columns)
-      if (row + 16 * p < task_.rows) f(to, place_.copied(buffer(i), p));
+      if (row + 16 * p < task_.rows) f(to, copied(i, p));
   }
   __device__ void load(int i) const {
-    each_piece(task_.other, i, [](const T* from, char* to) { copy_async(to, from, true); });
+    each_piece(task_.other, i, [](const T* from, void* to) { copy_async(to, from, true); });
     end_of_copies();
   }
   __device__ void combine(float* results, int i) const {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       uint32_t pairs[4];
-      load_matrices(pairs, place_.at(buffer(i), j));
+      load_matrices(pairs, matrix(i, j));
       float x[8], y[8];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
