@@ -131,6 +131,7 @@ struct LossShare {
     const TwoFloats found = task.found[int64_t{row} * task.parts + part];
     return {found.first, found.second};
   }
+  // The relative error of fast_exp(x) grows as x does, but then the part adds little.
   template <int n>
   static __device__ void add_parts(RowExps& all, const RowExps (&parts)[n]) {
     float most = all.most;

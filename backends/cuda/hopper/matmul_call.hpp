@@ -18,8 +18,8 @@ struct MatmulCall {
   void* c = nullptr;
   int shares = 1;         ///< of k that are added up in f32
   float* sums = nullptr;  ///< [shares, batch, m, n], aligned to 16 bytes, if there are more of them than one
-  int* counters = nullptr;  ///< two of 0, of no kernel that may run at the same time
-  cudaStream_t stream = nullptr;
+  int* counters = nullptr;        ///< two of 0, of no kernel that may run at the same time
+  cudaStream_t stream = nullptr;  ///< of the launch
   int64_t elements() const { return batch * m * n; }
   /// Whether the kernel that multiplies reads `other`, and writes c where that lies.
   bool updates() const { return shares == 1 && (ending == Ending::sum || ending == Ending::gelu_slope); }
@@ -91,8 +91,8 @@ inline Division best_shares(int64_t tiles, int64_t slices, int64_t elements, int
 }
 
 /// The best number of shares; of two results there are none. A slice takes 0.415 us in tiles of 128 columns
-/// and 0.605 us in those of 192, a tile half a slice more than its slices. Slopes of a tile take longer:
-/// while one consumer multiplies, the other gets that much of them done.
+/// and 0.605 us in those of 192, a tile half a slice more than its slices. A consumer takes 9 or 16.8 us to
+/// multiply a tile by slopes of gelu; where that is longer than its slices, two consumers take half of both.
 template <class Tiles>
 Division division_of(const MatmulCall& call, int most_shares) {
   constexpr double kSliceTime = 0.035 + 0.38 * Tiles::kColumns / 128,
@@ -124,6 +124,7 @@ MatmulTask task_of(const MatmulCall& call) {
   return task;
 }
 
+/// The kernel for what becomes of the results.
 template <class T, class Tiles, Lies of_a, Lies of_b>
 auto kernel_of(const MatmulCall& call) {
   if (call.shares > 1) return matmul_tiles<T, Tiles, TileSums<Tiles>, of_a, of_b>;

@@ -153,9 +153,9 @@ class TileStore : TileBlocks<T, Tiles> {
         store_block(results, maps_.c, i, i);
     });
   }
-  /// Before the block ends: its buffers have been read.
+  /// Before the block ends.
   static __device__ void finish() {
-    if (threadIdx.x % 128 == 0) wait_until_read<0>();
+    if (threadIdx.x % 128 == 0) wait_until_stored<0>();
   }
 
  private:
