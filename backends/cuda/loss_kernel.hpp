@@ -66,9 +66,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
 constexpr int kFinishThreads = 512;  // as many as a block of tiles: the multiprocessors are full of those
 
-/// Parts that a lane asks for at once, of all its rows and of one: more would be more instructions to fetch,
-/// which takes longer than to run them.
-constexpr int kPartsAtOnce = 8, kPartsOfLane = 8;
+constexpr int kPartsAtOnce = 8;  // that a lane asks for, of one row or of several
 
 /// What tiles found, and how they are joined.
 struct LossFinish {
@@ -91,7 +89,7 @@ struct LossShare {
       losses += found.first, rows += found.second;
     }
   }
-  /// Of rows in parts, of which a lane asks for so many at once.
+  /// Of rows in parts, of which a lane asks for so many at once: of rows in two, by one lane.
   template <int kParts>
   __device__ void add_parts(const LossFinish& task) {
     constexpr int kRows = kPartsAtOnce / kParts;
@@ -114,11 +112,11 @@ struct LossShare {
           for (int k = 0; k < kParts; ++k)
             parts[j][k] = part_of_row(task, first + j * at_once, from + k * task.lanes);
 #pragma unroll
-        for (int j = 0; j < kRows; ++j) add_parts(all[j], parts[j]);
+        for (int j = 0; j < kRows; ++j) join_parts(all[j], parts[j]);
       }
 #pragma unroll
       for (int j = 0; j < kRows; ++j) {
-        if (kParts == kPartsOfLane) all[j] = joined(all[j], task.lanes);
+        if constexpr (kParts > 2) all[j] = joined(all[j], task.lanes);
         const bool counts = logits[j].second != 0;
         losses += counts ? loss_of_target(all[j], logits[j].first) : 0, rows += counts ? 1 : 0;
       }
@@ -133,7 +131,7 @@ struct LossShare {
   }
   // The relative error of fast_exp(x) grows as x does, but then the part adds little.
   template <int n>
-  static __device__ void add_parts(RowExps& all, const RowExps (&parts)[n]) {
+  static __device__ void join_parts(RowExps& all, const RowExps (&parts)[n]) {
     float most = all.most;
 #pragma unroll
     for (int k = 0; k < n; ++k) most = fmaxf(most, parts[k].most);
@@ -145,7 +143,8 @@ struct LossShare {
   }
 };
 
-/// The sums of both over a block of kFinishThreads, in its first warp.
+/// The sums of both over a block of kFinishThreads, in its first warp; over_row of each would sync four
+/// times.
 __device__ inline TwoFloats sums_of_block(TwoFloats x) {
   constexpr int kWarps = kFinishThreads / kWarp;
   __shared__ TwoFloats of_warps[kWarps];
@@ -169,10 +168,10 @@ __global__ void __launch_bounds__(kFinishThreads)
   LossShare share;
   if (task.parts == 1)
     share.add_tiles(task);
-  else if (task.parts <= 2)
+  else if (task.parts == 2)
     share.add_parts<2>(task);
   else
-    share.add_parts<kPartsOfLane>(task);
+    share.add_parts<kPartsAtOnce>(task);
   const TwoFloats all = sums_of_block({share.losses, share.rows});
   if (threadIdx.x == 0) *loss = narrowed<T>(all.first / (task.summed ? 1 : all.second));
 }

@@ -235,10 +235,10 @@ class TileUpdate : TileBlocks<T, Tiles> {
   /// f(address in a matrix of c's size, place in the buffer) for this thread's pieces of block i that are
   /// there.
   template <class F>
-  __device__ void each_piece(void* matrix, int i, F f) const {
+  __device__ void each_piece(void* all, int i, F f) const {
     const int row = row_of(i) + place_.row, column = column_of(i) + 8 * place_.piece;
     if (column >= task_.columns) return;
-    T* to = static_cast<T*>(matrix) + (int64_t{tile_.batch} * task_.rows + row) * task_.columns + column;
+    T* to = static_cast<T*>(all) + (int64_t{tile_.batch} * task_.rows + row) * task_.columns + column;
 #pragma unroll
     for (int p = 0; p < 4; ++p, to += int64_t{16} * task_.columns)
       if (row + 16 * p < task_.rows) f(to, copied(i, p));

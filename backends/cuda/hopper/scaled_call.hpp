@@ -15,7 +15,7 @@ struct ScaledCall {
   const float *a_scale = nullptr, *b_scale = nullptr;
   const void* bias = nullptr;  ///< null, or n of the result's type
   void* c = nullptr;
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream = nullptr;  ///< of the launch
   /// Of k, with the zeros behind each widened row.
   int64_t wide_k() const { return divided_up(k, 16) * 16; }
 };

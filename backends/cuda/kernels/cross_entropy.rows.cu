@@ -224,7 +224,7 @@ Outcome loss_of_all(const Launch& l, TensorView to) {
 
 /// Lanes that share out the parts of a row.
 int lanes_for(int parts) {
-  const int wanted = (parts + kPartsOfLane - 1) / kPartsOfLane;
+  const int wanted = (parts + kPartsAtOnce - 1) / kPartsAtOnce;
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(wanted, kWarp))));
 }
 
