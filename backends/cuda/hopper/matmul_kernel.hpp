@@ -78,9 +78,9 @@ __device__ void multiply_tile(Sum (&c)[kParts][Tiles::kColumns / 2], const Stage
   };
   int before = ring.stage;
   for (int i = 0; i < slices; ++i) {
+    const uint32_t a = uniform_in_warp(shared_address(stages.a(ring.stage)));
     stages.full[ring.stage].wait(ring.phase);
-    const char* const a = stages.a(ring.stage);
-    const uint64_t b = operand_at<of_b>(stages.b(ring.stage), kBlockBytes);
+    const uint64_t b = operand_at<of_b>(a + Tiles::kBytesOfA, kBlockBytes);
     begin_products();
 #pragma unroll
     for (int k = 0; k < kSlice / 16; ++k)

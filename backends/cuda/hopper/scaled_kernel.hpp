@@ -110,8 +110,8 @@ __device__ void multiply_narrow(float (&c)[kParts][Tiles::kColumns / 2], const S
 #pragma unroll
     for (int i = 0; i < Tiles::kColumns / 2; ++i) c[part][i] = 0;
   for (int i = 0; i < slices; ++i) {
+    const uint32_t a = uniform_in_warp(shared_address(stages.a(ring.stage))), b = a + Tiles::kBytesOfA;
     stages.full[ring.stage].wait(ring.phase);
-    const char *const a = stages.a(ring.stage), *const b = stages.b(ring.stage);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
       const uint64_t of_a = operand_at<Lies::along_k>(a + block / kInRow * kBlockBytes),

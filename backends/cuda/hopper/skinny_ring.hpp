@@ -77,7 +77,7 @@ struct RingPlace {
   __device__ bool there() const { return kOne ? left > 0 : tile < head.tiles; }
   __device__ const RingItem& of() const { return head.of[kOne ? 0 : item]; }
   __device__ int products() const { return kOne ? 1 : of().products; }
-  __device__ int rows() const { return Shape::kRows / products(); }
+  __device__ int rows() const { return products() == 1 ? Shape::kRows : Shape::kRows / kMostProducts; }
   /// Goes to the next stage, and returns whether the tile has ended.
   __device__ bool advance() {
     if (++stage == head.stages) stage = 0, phase ^= 1;
@@ -148,15 +148,19 @@ struct RingBlock {
     for (Place place(ring.head); place.there(); place.advance()) {
       hopper::Barrier& barrier = full[place.stage];
       char* const to = stages + place.stage * Shape::kStageBytes;
-      const int products = place.products(), rows = place.rows();
+      const int products = place.products(), rows = place.rows(),
+                k = hopper::uniform(place.batch) * Shape::kDepth, first_row = hopper::uniform(place.first_row);
       empty[place.stage].wait(place.phase ^ 1);
       barrier.arrive_expecting(Shape::kWeightBytes);
 #pragma unroll
-      for (int i = 0; i < Shape::kDepth / Shape::kRowsTogether; ++i)
-        for (int p = 0; p < products; ++p)
+      for (int p = 0; p < kMostProducts; ++p) {
+        if (p >= products) break;
+#pragma unroll
+        for (int i = 0; i < Shape::kDepth / Shape::kRowsTogether; ++i)
           hopper::load_tile(to + (i * Shape::kRows + p * rows) * hopper::kSwizzledRow,
-                            ring.maps[kOne ? 0 : place.of().maps[p]], barrier,
-                            place.batch * Shape::kDepth + i * Shape::kRowsTogether, place.first_row);
+                            ring.maps[kOne ? 0 : place.of().maps[p]], barrier, k + i * Shape::kRowsTogether,
+                            first_row);
+      }
     }
   }
   /// By kXThreads of them. Rows of x that there are not stay as they are, and give sums that nobody reads.

@@ -15,11 +15,15 @@ enum class Lies { along_k, along_m };
 /// The descriptor of an operand that begins at this address, for the first 16 k. `tile_bytes`: from one tile
 /// of 64 m to the next, for along_m.
 template <Lies lies>
-__device__ uint64_t operand_at(const void* tile, uint32_t tile_bytes = 0) {
+__device__ uint64_t operand_at(uint32_t address, uint32_t tile_bytes = 0) {
   constexpr uint64_t kSwizzled128 = uint64_t{1} << 62;
   constexpr uint64_t kNextEight = uint64_t{1024 >> 4} << 32;  // 8 rows of 128 bytes
   const uint64_t next_tile = lies == Lies::along_m ? uint64_t{tile_bytes >> 4} << 16 : uint64_t{1} << 16;
-  return kSwizzled128 | kNextEight | next_tile | ((shared_address(tile) & 0x3ffff) >> 4);
+  return kSwizzled128 | kNextEight | next_tile | ((address & 0x3ffff) >> 4);
+}
+template <Lies lies>
+__device__ uint64_t operand_at(const void* tile, uint32_t tile_bytes = 0) {
+  return operand_at<lies>(shared_address(tile), tile_bytes);
 }
 /// What is added to the descriptor for the next 16 k: 32 bytes of each row, or 16 rows.
 template <Lies lies>
