@@ -149,7 +149,8 @@ struct RingBlock {
       hopper::Barrier& barrier = full[place.stage];
       char* const to = stages + place.stage * Shape::kStageBytes;
       const int products = place.products(), rows = place.rows(),
-                k = hopper::uniform(place.batch) * Shape::kDepth, first_row = hopper::uniform(place.first_row);
+                k = hopper::uniform(place.batch) * Shape::kDepth,
+                first_row = hopper::uniform(place.first_row);
       empty[place.stage].wait(place.phase ^ 1);
       barrier.arrive_expecting(Shape::kWeightBytes);
 #pragma unroll

@@ -134,27 +134,29 @@ __device__ void load_split_slices(const SplitStages<Tiles>& stages, const CUtens
   RingPlace<Tiles::kStages> ring;
   for (int tile = blockIdx.x; tile < task.tiles(); tile += gridDim.x) {
     const TilePlace place = place_of(task, tile);
-    const int row = place.row * kTileRows, column = place.column * Tiles::kColumns;
+    const int row = uniform(place.row * kTileRows), column = uniform(place.column * Tiles::kColumns),
+              batch = uniform(place.batch);
     for (int i = place.first_slice; i < place.end_slice; ++i, ring.next()) {
-      Barrier& full = stages.full[ring.stage];
-      stages.empty[ring.stage].wait(ring.phase ^ 1);
+      const int stage = uniform(ring.stage), k = uniform(i * kSlice);
+      Barrier& full = stages.full[stage];
+      stages.empty[stage].wait(ring.phase ^ 1);
       full.arrive_expecting(kSplitBytesOfA + kSplitPlanes * kPanelsOfB * kRowsOfB * kSwizzledRow);
       for (int p = 0; p < kPanelsOfA; ++p) {
-        char* const to = stages.a(ring.stage) + p * kRowsOfA * kSwizzledRow;
-        const int at = p * kSplitPanel, of_batch = place.batch * task.a_step;
+        char* const to = stages.a(stage) + p * kRowsOfA * kSwizzledRow;
+        const int at = p * kSplitPanel, of_batch = batch * task.a_step;
         if constexpr (of_a == Lies::along_k)
-          load_tile(to, a, full, i * kSlice + at, row, of_batch);
+          load_tile(to, a, full, k + at, row, of_batch);
         else
-          load_tile(to, a, full, row + at, i * kSlice, of_batch);
+          load_tile(to, a, full, row + at, k, of_batch);
       }
       for (int plane = 0; plane < kSplitPlanes; ++plane)
         for (int p = 0; p < kPanelsOfB; ++p) {
-          char* const to = stages.b(ring.stage) + plane * Tiles::kBytesOfPlane + p * kBlockBytes;
-          const int of_batch = plane * task.matrices_b + place.batch * task.b_step;
+          char* const to = stages.b(stage) + plane * Tiles::kBytesOfPlane + p * kBlockBytes;
+          const int of_batch = plane * task.matrices_b + batch * task.b_step;
           if constexpr (of_b == Lies::along_k)
-            load_tile(to, b, full, i * kSlice, column, of_batch);
+            load_tile(to, b, full, k, column, of_batch);
           else
-            load_tile(to, b, full, column + p * 64, i * kSlice, of_batch);
+            load_tile(to, b, full, column + p * 64, k, of_batch);
         }
     }
   }
