@@ -88,8 +88,9 @@ __device__ inline void arrive_threads(int id, int threads) {
 /// TMA unit must be there; where the compiler does not know, it has each moved there in a loop over the
 /// threads, which takes longer than the copy's begin.
 __device__ inline int uniform(int x) { return __reduce_max_sync(1, x); }
-/// The same of an x that is equal in all threads of the warp, by all of them.
-__device__ inline int uniform_in_warp(int x) { return __reduce_max_sync(~0u, x); }
+/// The same of an x that is equal in all threads of the warp, by all of them: such as where operands of wgmma
+/// lie, whose descriptors must be in uniform registers, too.
+__device__ inline uint32_t uniform_in_warp(uint32_t x) { return __reduce_max_sync(~0u, x); }
 
 /// True in one thread of the warp, all of whose threads are here.
 __device__ inline bool elected() {
