@@ -5,7 +5,8 @@
 //     -o build/matmul
 //   build/matmul check        results against a plain product, of small and odd sizes in all layouts
 //   build/matmul time         medians, in TFLOP/s, of each way to tile and of cuBLASLt, taken in turns
-//   build/matmul endings      microseconds at GPT-2's sizes, alone and with what is computed from the results
+//   build/matmul endings [NAME]  microseconds at GPT-2's sizes, alone and with what is computed from the
+//                                results: of all by turns, or of those whose name begins so
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../../backends/cuda/hopper/matmul_call.hpp"
@@ -337,7 +339,7 @@ void time_shapes() {
 }
 
 /// Microseconds of the way that the backend takes, with each ending at GPT-2's sizes, in turns.
-void time_endings() {
+void time_endings(std::string_view wanted) {
   struct Case {
     const char* name;
     MatmulCall call;
@@ -348,6 +350,7 @@ void time_endings() {
       down{.m = rows, .n = 768, .k = 3072, .transpose_b = true}, dx{.m = rows, .n = 3072, .k = 768};
   std::vector<Case> cases;
   const auto add = [&](const char* name, MatmulCall call, Ending ending, bool bias) {
+    if (!std::string_view(name).starts_with(wanted)) return;
     call.bias = bias ? &cases : nullptr;
     cases.push_back({name, call});
     call.ending = ending;
@@ -391,7 +394,8 @@ int main(int n, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (n == 2 && !std::strcmp(arguments[1], "check")) return check_all();
   if (n == 2 && !std::strcmp(arguments[1], "time")) return time_shapes(), 0;
-  if (n == 2 && !std::strcmp(arguments[1], "endings")) return time_endings(), 0;
-  std::fprintf(stderr, "matmul check | time | endings\n");
+  if ((n == 2 || n == 3) && !std::strcmp(arguments[1], "endings"))
+    return time_endings(n == 3 ? arguments[2] : ""), 0;
+  std::fprintf(stderr, "matmul check | time | endings [NAME]\n");
   return 2;
 }
