@@ -47,8 +47,9 @@ struct Ragged {
   bool operator==(const Ragged&) const = default;
 
  private:
+  /// Of one sequence. Its offsets may be out of order: one of them is at most its tokens.
   __device__ static Place place(int token, int begin, int end, int had) {
-    return begin <= token && end > token ? Place{0, had + token - begin} : Place{-1, 0};
+    return (begin <= token) != (end <= token) ? Place{0, had + token - begin} : Place{-1, 0};
   }
   __device__ static int clamped(int64_t x, int most) {
     return static_cast<int>(x < 0 ? 0 : x > most ? most : x);

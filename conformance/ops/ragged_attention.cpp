@@ -32,6 +32,8 @@ OpCases ragged_attention_cases() {
        .why = "tokens beyond the cache see all of it"},
       {.inputs = {normal({6, 2, 4}), k, v, ints({1, -3, 9}), longs({3, 1, -2, 7})},
        .why = "offsets out of order and outside, lengths outside"},
+      {.inputs = {normal({5, 2, 4}), k1, v1, ints({2}), ints({3, 1})},
+       .why = "one sequence, offsets out of order"},
       {.inputs = {normal({3, 1, 2}), values({1, 2, 3, 4, kNan, kInf, 1, 1, -1, 2, 0, 1}, {2, 1, 3, 2}),
                   values({1, 2, 3, 4, -kInf, kNan, 1, 1, 2, 2, 3, 3}, {2, 1, 3, 2}), ints({0, 2}),
                   ints({0, 2, 3})},

@@ -20,6 +20,8 @@ OpCases ragged_cache_append_cases() {
        .why = "rows before the first sequence and behind the last"},
       {.inputs = {normal({3, 1, 4, 2}), normal({5, 1, 2}), ints({1, -3, 9}), ints({3, 1, -2, 7})},
        .why = "offsets out of order and outside, lengths outside"},
+      {.inputs = {normal({1, 1, 4, 2}), normal({5, 1, 2}), ints({2}), ints({3, 1})},
+       .why = "one sequence, offsets out of order"},
       {.inputs = {values({kNan, 1, kInf, 2}, {1, 1, 4, 1}), values({-kInf, kNan}, {2, 1, 1}), ints({1}),
                   ints({0, 2})},
        .why = "what is written over may be anything, and so may what is written"},
