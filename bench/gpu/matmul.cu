@@ -5,8 +5,8 @@
 //     -o build/matmul
 //   build/matmul check        results against a plain product, of small and odd sizes in all layouts
 //   build/matmul time         medians, in TFLOP/s, of each way to tile and of cuBLASLt, taken in turns
-//   build/matmul endings [NAME]  microseconds at GPT-2's sizes, alone and with what is computed from the
-//                                results: of all by turns, or of those whose name begins so
+//   build/matmul endings      microseconds at GPT-2's sizes, alone and with what is computed from results; of
+//                             one case, if the beginning of its name follows
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -394,8 +394,7 @@ int main(int n, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (n == 2 && !std::strcmp(arguments[1], "check")) return check_all();
   if (n == 2 && !std::strcmp(arguments[1], "time")) return time_shapes(), 0;
-  if ((n == 2 || n == 3) && !std::strcmp(arguments[1], "endings"))
-    return time_endings(n == 3 ? arguments[2] : ""), 0;
+  if (n > 1 && !std::strcmp(arguments[1], "endings")) return time_endings(n > 2 ? arguments[2] : ""), 0;
   std::fprintf(stderr, "matmul check | time | endings [NAME]\n");
   return 2;
 }
