@@ -397,6 +397,9 @@ function(weft_out_of_tree_backends)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${sources_of})
     set(plugin "${PROJECT_BINARY_DIR}/plugins/${name}.so")
     list(APPEND plugins "${plugin}")
+    if(EXISTS "${folder}/build_wants.txt")
+      install(FILES "${plugin}" DESTINATION lib/weft/backends)  # where an installed program looks for them
+    endif()
     weft_plugin_built_before(found "${plugin}" "${name}")
     if(found)
       continue()
@@ -410,6 +413,10 @@ function(weft_out_of_tree_backends)
     if(type STREQUAL "RELEASE" AND NOT EXISTS "${folder}/build_wants.txt")
       set(type_flags "-O1 -DNDEBUG")  # those that every build has are judged here, not timed
     endif()
+    set(architectures "")
+    if(DEFINED CMAKE_CUDA_ARCHITECTURES)
+      string(REPLACE ";" "$<SEMICOLON>" architectures "-DCMAKE_CUDA_ARCHITECTURES=${CMAKE_CUDA_ARCHITECTURES}")
+    endif()
     set(made_before "")
     if("template" IN_LIST others AND BUILD_TEMPLATE AND NOT WEFT_SANITIZE)
       set(made_before "-DWEFT_SHARED_KERNELS=${PROJECT_BINARY_DIR}/out_of_tree/template/CMakeFiles/template.dir/shared.cpp.o")
@@ -420,7 +427,7 @@ function(weft_out_of_tree_backends)
               "-DCMAKE_PREFIX_PATH=${sdk}" "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}"
               "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
               "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS_${type}=${type_flags}"
-              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins" ${made_before}
+              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins" ${made_before} ${architectures}
               --log-level=WARNING
       COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}/out_of_tree/${name}"
       COMMAND ${CMAKE_COMMAND} -E touch "${plugin}"

@@ -153,6 +153,17 @@ TEST(PluginDeathTest, AProcessEndsInPeaceWithWhateverIsLoadedAndHeld) {
         << name;
 }
 
+// Files of a folder are loaded in the order of their names, in which cublaslt comes before cuda.
+TEST(PluginDeathTest, AProviderMayBeLoadedBeforeTheBackendThatItServes) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process in which neither is loaded yet
+  EXPECT_EXIT(
+      {
+        const bool loaded = load_plugin("good_early_provider") && load_plugin("good_version_1");
+        std::exit(loaded && get_backend_info("good_early_provider").available() ? 0 : 2);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 uint64_t calls_of(const std::string& kernel) {
   uint64_t n = 0;
   for (const auto& r : ledger_rows())

@@ -47,7 +47,8 @@ struct Ragged {
   bool operator==(const Ragged&) const = default;
 
  private:
-  /// Of one sequence. Its offsets may be out of order: one of them is at most its tokens.
+  /// A token is the sequence's if exactly one of its two offsets is at most the token's number, also where
+  /// the offsets are out of order.
   __device__ static Place place(int token, int begin, int end, int had) {
     return (begin <= token) != (end <= token) ? Place{0, had + token - begin} : Place{-1, 0};
   }

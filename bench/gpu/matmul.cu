@@ -5,8 +5,7 @@
 //     -o build/matmul
 //   build/matmul check        results against a plain product, of small and odd sizes in all layouts
 //   build/matmul time         medians, in TFLOP/s, of each way to tile and of cuBLASLt, taken in turns
-//   build/matmul endings      microseconds at GPT-2's sizes, alone and with what is computed from results; of
-//                             one case, if the beginning of its name follows
+//   build/matmul endings [NAME]  microseconds at GPT-2's sizes, alone and with what is computed from results
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -360,6 +359,7 @@ void time_endings(std::string_view wanted) {
   add("down + residual", down, Ending::sum, true);
   add("up, gelu", up, Ending::gelu, true);
   add("dx of down, slope of gelu", dx, Ending::gelu_slope, false);
+  require(cases.empty() ? cudaErrorInvalidValue : cudaSuccess, "no case has a name that begins so");
   const int64_t most = rows * 3072;
   const Memory a(most, DType::bf16, 1), b(most, DType::bf16, 2), c(most, DType::bf16, 3),
       other(most, DType::bf16, 4), bias(3072, DType::bf16, 5);

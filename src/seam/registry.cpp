@@ -178,11 +178,13 @@ void Registry::probe_devices(Entry& entry, uint32_t n) {
   }
 }
 
-// A provider has the devices of the backend that it serves, under its own name.
+// A provider has the devices of the backend that it serves, under its own name. Where there is none it is
+// probed again when it is asked for again: that backend may be loaded later.
 void Registry::probe_served(Entry& entry) {
   const Entry* home = entry_of_kind(entry.table->serves);
   if (!home) {
     entry.info.reason = fmt::format("it serves devices of kind {}, and there are none", entry.table->serves);
+    entry.probed = false;
     return;
   }
   entry.capabilities = home->capabilities;

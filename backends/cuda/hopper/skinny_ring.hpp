@@ -11,7 +11,8 @@
 // goes on reading weights.
 namespace weft::cuda::skinny {
 
-constexpr int kMostMaps = 10;  // of a launch
+constexpr int kMostMaps = 10;       // of a launch
+static_assert(kMostProducts == 2);  // a tile that is not of one product is shared out among kMostProducts
 
 /// What the copies of an item need.
 struct RingItem {
