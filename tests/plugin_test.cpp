@@ -153,7 +153,7 @@ TEST(PluginDeathTest, AProcessEndsInPeaceWithWhateverIsLoadedAndHeld) {
         << name;
 }
 
-// Files of a folder are loaded in the order of their names, in which cublaslt comes before cuda.
+// Files of a folder are loaded in the order of their names.
 TEST(PluginDeathTest, AProviderMayBeLoadedBeforeTheBackendThatItServes) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process in which neither is loaded yet
   EXPECT_EXIT(
