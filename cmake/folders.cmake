@@ -367,8 +367,8 @@ function(weft_plugin_built_before found plugin name)
 endfunction()
 
 # Each backends/<name>/CMakeLists.txt without a builtin.cmake: built out of tree into plugins/<name>.so, as a hardware maker
-# would, against nothing but the installed sdk in <build>/sdk. ThreadSanitizer watches them too, since `far` has threads; other
-# sanitizers watch the host only.
+# would, against nothing but the installed sdk in <build>/sdk, with the options of WEFT_PLUGIN_OPTIONS. ThreadSanitizer watches
+# them too, since `far` has threads; other sanitizers watch the host only.
 function(weft_out_of_tree_backends)
   set(sdk "${PROJECT_BINARY_DIR}/sdk")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/weft/*")
@@ -413,10 +413,6 @@ function(weft_out_of_tree_backends)
     if(type STREQUAL "RELEASE" AND NOT EXISTS "${folder}/build_wants.txt")
       set(type_flags "-O1 -DNDEBUG")  # those that every build has are judged here, not timed
     endif()
-    set(architectures "")
-    if(DEFINED CMAKE_CUDA_ARCHITECTURES)
-      string(REPLACE ";" "$<SEMICOLON>" architectures "-DCMAKE_CUDA_ARCHITECTURES=${CMAKE_CUDA_ARCHITECTURES}")
-    endif()
     set(made_before "")
     if("template" IN_LIST others AND BUILD_TEMPLATE AND NOT WEFT_SANITIZE)
       set(made_before "-DWEFT_SHARED_KERNELS=${PROJECT_BINARY_DIR}/out_of_tree/template/CMakeFiles/template.dir/shared.cpp.o")
@@ -427,7 +423,7 @@ function(weft_out_of_tree_backends)
               "-DCMAKE_PREFIX_PATH=${sdk}" "-DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}"
               "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER}"
               "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS_${type}=${type_flags}"
-              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins" ${made_before} ${architectures}
+              "-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${PROJECT_BINARY_DIR}/plugins" ${made_before} ${WEFT_PLUGIN_OPTIONS}
               --log-level=WARNING
       COMMAND ${CMAKE_COMMAND} --build "${PROJECT_BINARY_DIR}/out_of_tree/${name}"
       COMMAND ${CMAKE_COMMAND} -E touch "${plugin}"

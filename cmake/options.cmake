@@ -16,6 +16,7 @@ set(WEFT_BATCH_SIZE 10 CACHE STRING "files of a folder that are compiled as one 
 set(WEFT_SANITIZE "" CACHE STRING "address, thread or empty")
 option(WEFT_FUZZ "build the fuzz targets; wants clang" OFF)
 set(WEFT_LEAVE_OUT "" CACHE STRING "files below src/ that are not built: a regular expression")
+set(WEFT_PLUGIN_OPTIONS "" CACHE STRING "options that out-of-tree backends are configured with, a list of -D<name>=<value>")
 set(WEFT_PLUGINS_FROM "" CACHE PATH "folder of out-of-tree backends that were built before; empty: they are built")
 set(WEFT_PLUGINS_ANEW "" CACHE STRING "those of them that are built all the same")
 set(WEFT_OBJECTS_FROM "" CACHE PATH "build folder of the same sources, whose objects are taken; empty: all are compiled")
