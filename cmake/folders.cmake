@@ -382,8 +382,8 @@ function(weft_out_of_tree_backends)
     get_filename_component(name "${file}" DIRECTORY)
     set(folder "${PROJECT_SOURCE_DIR}/backends/${name}")
     string(TOUPPER "BUILD_${name}" wanted)
-    if(EXISTS "${folder}/builtin.cmake" OR NOT ${wanted})
-      continue()
+    if(EXISTS "${folder}/builtin.cmake" OR NOT ${wanted} OR NOT (WEFT_TESTS OR EXISTS "${folder}/build_wants.txt"))
+      continue()  # those that every build has are for the tests
     endif()
     # built_on.txt names the backends whose files are compiled into this one, too.
     set(others "")
@@ -429,8 +429,10 @@ function(weft_out_of_tree_backends)
       COMMAND ${CMAKE_COMMAND} -E touch "${plugin}"
       DEPENDS ${sources} "${sdk}.stamp" COMMENT "Building backend ${name} out of tree" VERBATIM)
   endforeach()
-  add_custom_target(weft_out_of_tree_backends DEPENDS ${plugins})
-  add_dependencies(weft_tests weft_out_of_tree_backends)
+  add_custom_target(weft_out_of_tree_backends ALL DEPENDS ${plugins})
+  if(WEFT_TESTS)
+    add_dependencies(weft_tests weft_out_of_tree_backends)
+  endif()
 endfunction()
 
 # tests/plugins/<name>.cpp: each one is built as a plug-in, against the public headers only. No sanitizer watches them, as they

@@ -394,7 +394,8 @@ int main(int n, char** arguments) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (n == 2 && !std::strcmp(arguments[1], "check")) return check_all();
   if (n == 2 && !std::strcmp(arguments[1], "time")) return time_shapes(), 0;
-  if (n > 1 && !std::strcmp(arguments[1], "endings")) return time_endings(n > 2 ? arguments[2] : ""), 0;
+  if ((n == 2 || n == 3) && !std::strcmp(arguments[1], "endings"))
+    return time_endings(n > 2 ? arguments[2] : ""), 0;
   std::fprintf(stderr, "matmul check | time | endings [NAME]\n");
   return 2;
 }

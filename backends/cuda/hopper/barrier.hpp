@@ -83,13 +83,13 @@ __device__ inline void arrive_threads(int id, int threads) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// x, by the first thread of a warp (lane 0) alone. The compiler knows the result to be the
+/// x; must be called by the first thread of a warp (lane 0) alone. The compiler knows the result to be the
 /// same in all threads, and keeps what follows from it in uniform registers. The operands of a copy by the
 /// TMA unit must be there; where the compiler does not know, it has each moved there in a loop over the
-/// threads, which takes longer than the copy's begin.
+/// threads, which takes longer than starting the copy.
 __device__ inline int uniform(int x) { return __reduce_max_sync(1, x); }
-/// x, which is equal in all 32 threads of a warp, by all of them. For addresses of wgmma's operands, whose
-/// descriptors must be in uniform registers, too.
+/// x, which is equal in all 32 threads of a warp; must be called by all of them. For addresses of wgmma's
+/// operands, whose descriptors must be in uniform registers, too.
 __device__ inline uint32_t uniform_in_warp(uint32_t x) { return __reduce_max_sync(~0u, x); }
 
 /// True in one thread of the warp, all of whose threads are here.

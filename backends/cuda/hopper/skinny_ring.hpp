@@ -11,8 +11,9 @@
 // goes on reading weights.
 namespace weft::cuda::skinny {
 
-constexpr int kMostMaps = 10;       // of a launch
-static_assert(kMostProducts == 2);  // a tile that is not of one product is shared out among kMostProducts
+constexpr int kMostMaps = 10;  // of a launch
+static_assert(kMostProducts ==
+              2);  // so a tile is of 1 product or of kMostProducts, by which rows are divided
 
 /// What the copies of an item need.
 struct RingItem {
