@@ -12,8 +12,8 @@
 namespace weft::cuda::skinny {
 
 constexpr int kMostMaps = 10;  // of a launch
-static_assert(kMostProducts ==
-              2);  // so a tile is of 1 product or of kMostProducts, by which rows are divided
+// A tile is of one product or of kMostProducts, so rows are divided by a constant.
+static_assert(kMostProducts == 2);
 
 /// What the copies of an item need.
 struct RingItem {
