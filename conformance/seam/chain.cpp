@@ -47,22 +47,24 @@ static double seconds_behind(Rig& rig, Chain& chain, int launches) {
   return least;
 }
 
-LastingChain lasting_chain(Rig& rig, int least) {
-  constexpr double kSeconds = 5e-3;
+LastingChain longer(Rig& rig, LastingChain it) {
   constexpr int64_t kMostElements = int64_t{1} << 22;
   constexpr int kMostLaunches = 10'000;
-  int64_t elements = Chain::kElements;
-  auto chain = std::make_unique<Chain>(rig, 1, elements);
-  int launches = least;
-  while (seconds_behind(rig, *chain, launches) < kSeconds) {
-    if (elements < kMostElements)
-      chain = std::make_unique<Chain>(rig, 1, elements = std::min(4 * elements, kMostElements));
-    else if (launches < kMostLaunches)
-      launches = std::min(2 * launches, kMostLaunches);
-    else
-      return {nullptr, launches};
-  }
-  return {std::move(chain), launches};
+  const int64_t elements = it.chain->last().type.shape[0];
+  if (elements < kMostElements)
+    it.chain = std::make_unique<Chain>(rig, 1, std::min(4 * elements, kMostElements));
+  else if (it.launches < kMostLaunches)
+    it.launches = std::min(2 * it.launches, kMostLaunches);
+  else
+    it.chain.reset();
+  return it;
+}
+
+LastingChain lasting_chain(Rig& rig, int least) {
+  constexpr double kSeconds = 5e-3;
+  LastingChain it{std::make_unique<Chain>(rig, 1), least};
+  while (it.chain && seconds_behind(rig, *it.chain, it.launches) < kSeconds) it = longer(rig, std::move(it));
+  return it;
 }
 
 }  // namespace weft::conformance

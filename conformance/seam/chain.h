@@ -26,13 +26,15 @@ class Chain {
   size_t done_ = 0;
 };
 
-/// A chain, and how many launches of it a queue goes on with for some milliseconds when all are enqueued.
+/// A chain, and how many launches of it a queue is given at a time.
 struct LastingChain {
   std::unique_ptr<Chain> chain;  ///< none: the device is faster than any that is tried
-  int launches;
+  int launches = 1;
 };
-/// Found by the clock, not by sizes: larger operands, then more launches than `least`, until it is so. An
-/// ordered queue.
+/// The same with more work for a queue: larger operands, then more launches, then none.
+LastingChain longer(Rig& rig, LastingChain it);
+/// One of which a queue goes on for some milliseconds when all its launches are enqueued. Found by the clock,
+/// not by sizes, from `least` launches on. An ordered queue.
 LastingChain lasting_chain(Rig& rig, int least);
 
 }  // namespace weft::conformance

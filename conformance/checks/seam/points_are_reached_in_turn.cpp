@@ -95,33 +95,44 @@ Found one_of_many(Rig& rig) {
   return {};
 }
 
-// Between a point and each of the points before it a queue works for long, and a copy that waits for the last
-// one takes no time. Several rounds: on a busy machine the copy may begin late.
+// A queue works between two points, and a copy that waits for the second one takes no time. A wait for the
+// wrong point shows only if that work goes on when the copy begins, and a busy machine begins it late. So
+// another queue waits for the first point and copies as much: only rounds count in which that copy has ended
+// before the second point is reached, and after another one there is more work.
 Found waited_for_by_a_copy(Rig& rig) {
   if (!rig.device.ordered())
     return Found::skipped("its queues are inline: a launch has ended when it returns");
-  const auto [chain, launches] = lasting_chain(rig, 4);
-  if (!chain) return Found::skipped(fmt::format("{} launches end as soon as they are enqueued", launches));
-  const auto seen = value_or_raise(rig.upload(array({1}, {0})));
+  constexpr int kRounds = 8;
+  LastingChain work{std::make_unique<Chain>(rig, 1)};
+  const auto zero = array({1}, {0});
+  const auto seen = value_or_raise(rig.upload(zero));
+  const auto from = value_or_raise(rig.upload(zero)), to = value_or_raise(rig.upload(zero));
   raise_if(rig.queue->synchronize());
-  const auto before = open(rig), after = open(rig);
-  for (int i = 0; i < 8; ++i) {
-    uint64_t point = 0;
-    for (int k = 0; k < 4; ++k) {
-      chain->launch(*before, launches);
-      point = value_or_raise(before->mark());
-    }
-    raise_if(after->wait(*before, point));
-    const Rig::Operand& last = chain->last();
+  const auto before = open(rig), after = open(rig), beside = open(rig);
+  for (int timely = 0; timely < kRounds;) {
+    work.chain->launch(*before, work.launches);
+    const uint64_t first = value_or_raise(before->mark());
+    work.chain->launch(*before, work.launches);
+    const uint64_t second = value_or_raise(before->mark());
+    raise_if(beside->wait(*before, first));
+    raise_if(beside->copy(*to->buffer.get(), 0, *from->buffer.get(), 0, sizeof(float)));
+    raise_if(after->wait(*before, second));
+    const Rig::Operand& last = work.chain->last();
     const uint64_t end = static_cast<uint64_t>(last.type.shape[0] - 1) * sizeof(float);
     raise_if(after->copy(*seen->buffer.get(), 0, *last.buffer.get(), end, sizeof(float)));
+    raise_if(beside->synchronize());
+    const bool counts = value_or_raise(before->reached()) < second;
     raise_if(after->synchronize());
     const double got = numbers(value_or_raise(rig.download(*seen)))[0];
     raise_if(before->synchronize());
     const double wanted = numbers(value_or_raise(rig.download(last))).back();
     if (got != wanted)
-      return Found::wrong(
-          fmt::format("round {}: a copy behind the wait for a point sees {}, wanted {}", i, got, wanted));
+      return Found::wrong(fmt::format("{} launches: a copy behind the wait for a point sees {}, wanted {}",
+                                      work.launches, got, wanted));
+    timely += counts;
+    if (!counts) work = longer(rig, std::move(work));
+    if (!work.chain)
+      return Found::skipped(fmt::format("{} launches end as soon as they are enqueued", work.launches));
   }
   return {};
 }
