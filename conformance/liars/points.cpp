@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <vector>
 
 #include "conformance/liars/liar.h"
 
@@ -86,16 +88,28 @@ class ForgetsWaits : public DrawnLate {
   uint64_t waits_ = 0;
 };
 
-// Waits for an earlier point than requested.
+// Waits for a mark before the one that is requested.
 class WaitsForAnOlderPoint : public DrawnLate {
  public:
   using DrawnLate::DrawnLate;
+  weft_code mark(weft_queue q, uint64_t* point, weft_error* e) override {
+    const weft_code code = DrawnLate::mark(q, point, e);
+    marks_[q].push_back(*point);
+    return code;
+  }
+  void close_queue(weft_queue q) override {
+    marks_.erase(q);
+    DrawnLate::close_queue(q);
+  }
   weft_code wait(weft_queue q, weft_queue other, uint64_t point, weft_error* e) override {
-    return DrawnLate::wait(q, other, point - std::min(point, less_), e);
+    const auto& marks = marks_[other];
+    const auto before = static_cast<size_t>(std::ranges::lower_bound(marks, point) - marks.begin());
+    return DrawnLate::wait(q, other, before < less_ ? 0 : marks[before - less_], e);
   }
 
  private:
   const uint64_t less_ = between(random_, 1, 3);
+  std::map<weft_queue, std::vector<uint64_t>> marks_;
 };
 
 // One timeline for the device: every wait is for the queue that was marked last.
@@ -253,7 +267,7 @@ constexpr Liar kPointsLiars[] = {
      "points_are_reached_in_turn", make_liar<MarksTooSoon>, lacks_points},
     {"liar_forgets_waits", "far", "does not wait, now and then", "points_are_reached_in_turn",
      make_liar<ForgetsWaits>, lacks_points},
-    {"liar_waits_for_an_older_point", "far", "waits for a point before the one that is asked for",
+    {"liar_waits_for_an_older_point", "far", "waits for a mark before the one that is asked for",
      "points_are_reached_in_turn/waited for", make_liar<WaitsForAnOlderPoint>, lacks_points},
     {"liar_waits_for_the_last_mark", "far", "waits for the queue that was marked last",
      "points_are_reached_in_turn", make_liar<WaitsForTheLastMark>, lacks_points},
