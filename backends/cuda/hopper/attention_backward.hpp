@@ -149,6 +149,13 @@ __device__ void add_to(float4* to, const float (&x)[n]) {
                  : "memory");
 }
 
+/// Adds floats of shared memory to global memory: a multiple of 16 bytes, at multiples of 16.
+__device__ inline void add_bytes(void* to, const void* from, uint32_t bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+
 /// Waits until so many tiles of keys have added to a piece of dq. By all threads of a warpgroup.
 __device__ inline void wait_for_turn(const int* turns, int wanted, int barrier) {
   if (thread_of_group() == 0) {
@@ -260,6 +267,7 @@ struct Differentiator {
     if (B::kBuffers == 1) sync_threads(kScoresFree, kConsumers);
     share<B>(shared.ds[buffer], ds, group);
     show_shared_writes();
+    if (B::kAddsByCopies && thread_of_group() == 0) wait_until_read<0>();  // shared.dq may be written again
     sync_threads(kEverybody, kConsumers);
     wait_for_products<1>();  // dv and dk: the registers of their factors are free
     if (B::kWhole || turn == group) add_queries(piece, rank);
@@ -275,9 +283,21 @@ struct Differentiator {
     end_of_products();
     wait_for_products<0>();
     hold(dq);
+    float4* to = w.dq + piece * 8 * kGroupThreads;
+    if constexpr (B::kAddsByCopies)
+      if (!w.turns) return copy_queries(to, dq);
     if (w.turns) wait_for_turn(w.turns + piece, rank, kOwn + group);
-    add_to(w.dq + piece * 8 * kGroupThreads + thread_of_group(), dq);
+    add_to(to + thread_of_group(), dq);
     if (w.turns) end_turn(w.turns + piece, kOwn + group);
+  }
+  __device__ void copy_queries(float4* to, const float (&dq)[32]) {
+    float4* own = shared.dq[group];
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+      own[j * kGroupThreads + thread_of_group()] = {dq[4 * j], dq[4 * j + 1], dq[4 * j + 2], dq[4 * j + 3]};
+    show_shared_writes();
+    sync_threads(kOwn + group, kGroupThreads);
+    if (thread_of_group() == 0) add_bytes(to, own, B::kPieceBytes), end_of_stores();
   }
 
   /// Writes dk and dv by way of the memory of k and v.

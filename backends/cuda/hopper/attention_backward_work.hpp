@@ -16,11 +16,15 @@ struct Backward {
                        kThreads = (kGroups + 1) * kGroupThreads;
   /// Tiles of keys: where shared memory suffices, the next one comes while dk and dv of the last one go.
   static constexpr int kTiles = kD == 128 && kParts == 2 ? 1 : 2;
+  /// Whether dq is added to global memory by copies, from shared memory. Warpgroups then go on sooner; that
+  /// two tiles of keys have no room beside it costs more where products are of one part.
+  static constexpr bool kAddsByCopies = kTiles == 1;
   /// Whether registers suffice for products of gradients while weights are made and multiplied.
   static constexpr bool kOverlaps = kParts == 1 || kD == 64;
   using KeyTile = Panels<kKeys, kD>;
   using QueryTile = Panels<kQueries, kD>;
   using ScoreTile = Panels<kKeys, kQueries>;
+  static constexpr uint32_t kPieceBytes = 64 * 64 * sizeof(float);  ///< what a warpgroup makes of dq
   struct Barriers {
     Barrier kv_full[kTiles], kv_empty[kTiles], q_full[kStages], dy_full[kStages], empty[kStages];
   };
@@ -31,6 +35,7 @@ struct Backward {
     char k[kTiles][KeyTile::kBytes], v[kTiles][KeyTile::kBytes];
     char q[kStages][QueryTile::kBytes], dy[kStages][QueryTile::kBytes];
     char ds[kBuffers][kParts][ScoreTile::kBytes];  ///< rows are keys, columns queries
+    float4 dq[kAddsByCopies ? kGroups : 1][kAddsByCopies ? kPieceBytes / sizeof(float4) : 1];
     Rows rows[kStages];
     Barriers barriers;
   };
