@@ -97,7 +97,10 @@ TEST_F(Preference, AWrongOneIsPassedOver) {
       {"native.region.tiles", "and no kernel for this op"},
       {"good_provider.exp.never", "and can't be prepared: good_provider.exp.never: it never can"},
       {"good_provider.exp.loose",
-       "and can't be prepared: good_provider.exp.loose: precision mode 2 was chosen"}};
+       "and can't be prepared: good_provider.exp.loose: precision mode 2 was chosen"},
+      {"good_provider.exp.proud",
+       "and can't be prepared: good_provider.exp.proud: determinism level 4 was chosen; 0 is wanted, and it "
+       "gives 3 at most"}};
   for (const auto& [kernel, why] : wrong) {
     keep(measured(kernel));
     expect_usual(kernel);

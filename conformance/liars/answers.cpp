@@ -85,6 +85,11 @@ void wrong_in_a_batch(const weft_launch* l, uint32_t k, std::span<char> bytes) {
   if (out.rank() >= 2 && out.dim(0) > 2 && out.dtype() == DType::f32) bytes[0] ^= 1;
 }
 
+// The same, though batch invariance is asked for: as if any level would do.
+void forgets_the_level(const weft_launch* l, uint32_t k, std::span<char> bytes) {
+  if (l->plan->call->determinism >= WEFT_DETERMINISM_BATCH) wrong_in_a_batch(l, k, bytes);
+}
+
 // Floats are truncated to a half's precision inside: fast, but not promised.
 void lower_precision(const weft_launch* l, uint32_t k, std::span<char> bytes) {
   if (out_of(l, k).dtype() != DType::f32) return;
@@ -179,6 +184,8 @@ constexpr Liar kAnswersLiars[] = {
      "gives_the_same_bits", make_liar<WrongOnTheThirdCall>},
     {"liar_wrong_in_a_batch", "reference", "other bits for a row among many", "rows_stand_alone",
      make_liar<Spoils<wrong_in_a_batch>>},
+    {"liar_forgets_the_level", "reference", "other bits for a row among many where equal ones are asked for",
+     "rows_stand_alone", make_liar<Spoils<forgets_the_level>>},
     {"liar_lower_precision", "reference", "f32 with ten bits", "ops/exp", make_liar<Spoils<lower_precision>>},
     {"liar_changes_from_run_to_run", "reference", "the last bit flickers", "gives_the_same_bits",
      make_liar<ChangesFromRunToRun>},

@@ -69,7 +69,7 @@ Result<seam::CallPtr> describe(const ir::OpDef& op, const Ask& ask) {
   WEFT_TRY(const auto out, op.infer(ir::Types(in), attrs));
   ir::settle_attrs(op, ir::Types(in), attrs);
   WEFT_TRY(auto desc, eager::describe(op, in, out, attrs));
-  desc.accumulate = ask.accumulate;
+  desc.accumulate = ask.accumulate, desc.determinism = ask.determinism;
   for (uint32_t i = 0; i < desc.inputs.size(); ++i)
     if (desc.inputs[i] && ask.constants >> i & 1) desc.constants.push_back({i, {}, ask.one_size});
   return seam::CallPtr(std::make_shared<const seam::OwnedCall>(std::move(desc)));

@@ -26,6 +26,7 @@ struct Ask {
   uint64_t absent = 0;     ///< bit i: input i is optional, and not given
   uint64_t constants = 0;  ///< bit i: input i holds the same bytes in every launch
   bool one_size = false;   ///< of constants: the calls that read them have the same sizes in every run
+  uint8_t determinism = WEFT_DETERMINISM_ANY;  ///< the least level
   /// What each output holds before the launch: these over and over.
   std::vector<double> before = {std::numeric_limits<double>::quiet_NaN()};
 };

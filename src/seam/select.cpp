@@ -73,6 +73,9 @@ Result<PreparedPtr> prepare(Device& device, const weft_kernel& k, const CallPtr&
   if (prepared->plan.precision > call->desc().precision)
     return fail(Code::internal, "{}: precision mode {} was chosen, {} is allowed", k.id,
                 prepared->plan.precision, call->desc().precision);
+  if (prepared->plan.determinism < call->desc().determinism || prepared->plan.determinism > k.determinism)
+    return fail(Code::internal, "{}: determinism level {} was chosen; {} is wanted, and it gives {} at most",
+                k.id, prepared->plan.determinism, call->desc().determinism, k.determinism);
   WEFT_CHECK(check_packings(*prepared).at(k.id));
   return prepared;
 }

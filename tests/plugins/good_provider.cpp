@@ -5,7 +5,8 @@
 #include "weft/backend.hpp"
 
 // A provider: kernels of its own for the processor's devices, and no device. One record is slow, one wrong,
-// one less precise than calls allow, one less deterministic than it could be: each is asked in its turn.
+// one less precise than calls allow, one less deterministic than it could be, one that promises more than its
+// record does: each is asked in its turn.
 namespace {
 
 using namespace weft::backend;
@@ -31,6 +32,10 @@ Outcome prepare_loose(const OpCall&, weft_plan& plan) {
   plan.precision = WEFT_PRECISION_BF16;
   return Outcome::ok();
 }
+Outcome prepare_proud(const OpCall&, weft_plan& plan) {
+  plan.determinism = WEFT_DETERMINISM_DEVICES;
+  return Outcome::ok();
+}
 Outcome prepare_never(const OpCall&, weft_plan&) { return Outcome::fail(WEFT_DEVICE, "it never can"); }
 
 // The file's order is not that of the ranks.
@@ -50,6 +55,12 @@ const KernelRecord records[] = {
      .prepare = prepare_never,
      .launch = launch<0, 1>,
      .rank = -3},
+    {.op = "exp",
+     .variant = "proud",
+     .accepts = accepts,
+     .prepare = prepare_proud,
+     .launch = launch<0, 1>,
+     .rank = -4},
     {.op = "sqrt",
      .variant = "any",
      .accepts = accepts,

@@ -52,7 +52,6 @@ bool is_one(const Items& items, int tiles, int blocks) {
 /// Whether a launch of such tiles is for the ring: others are left to multiply_skinny.
 bool takes(const Queue& queue, const Items& items, int tiles) {
   if (queue.device.architecture != 90 || items.n == 0 || items.has_norm || most_rows(items) < 2) return false;
-  if (items.ordered) return false;  // sums depend on the tiles, and these on the launch
   int maps = 0;
   int64_t bytes = 0;
   for (const Item& i : all_of(items)) {

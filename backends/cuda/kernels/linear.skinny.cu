@@ -32,8 +32,10 @@ class CollectedProducts : public Collected {
     return items_.has_norm && x == items_.norm.y && call.rows == items_.norm.rows &&
            call.k == items_.norm.columns;
   }
-  bool takes(const SkinnyCall& call, const void* x, bool early) const {
-    return items_.n + call.parts.size() <= kMostItems && (items_.n == 0 || items_.early == early) &&
+  /// `ordered`: sums must not depend on what else is launched with them.
+  bool takes(const SkinnyCall& call, const void* x, bool early, bool ordered) const {
+    return items_.n + call.parts.size() <= kMostItems &&
+           (items_.n == 0 || (items_.early == early && !ordered && !items_.ordered)) &&
            (!items_.has_norm || norms(x, call));
   }
   const SkinnyNorm& norm() const { return items_.norm; }
@@ -45,7 +47,7 @@ class CollectedProducts : public Collected {
   Outcome start(Queue& queue) override {
     if (is_row()) {
       const bool chained =
-          std::is_same_v<T, bf16> && queue.chain &&
+          std::is_same_v<T, bf16> && queue.chain && !items_.ordered &&
           queue.chain->add(items_, [copy = *this](Queue& q) mutable { return copy.run_row(q); });
       return chained ? Outcome::ok() : run_row(queue);
     }
@@ -128,11 +130,14 @@ Support accepts(const OpCall& c) {
   return Support::yes();
 }
 
+bool is_ordered(const OpCall& c) { return c.determinism() > WEFT_DETERMINISM_ANY; }
+
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   std::string why;
   auto call = skinny_call(c, why);
   if (!call) return Outcome::fail(WEFT_UNSUPPORTED, "{}", why);
   plan.data = new SkinnyCall(std::move(*call));
+  if (!is_ordered(c)) plan.determinism = WEFT_DETERMINISM_ANY;
   return Outcome::ok();
 }
 void release(weft_plan* plan) {
@@ -186,7 +191,7 @@ Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<
   for (const SkinnyPart& part : call.parts) {
     Item item = item_of(l, call, part);
     if (normed) item.x = open.norm().x, item.normed = true;
-    open.add(item, early, l.call().determinism() > WEFT_DETERMINISM_ANY);
+    open.add(item, early, is_ordered(l.call()));
   }
   open.uses(reads, writes);
   Queue& queue = queue_of(l);
@@ -208,7 +213,7 @@ Outcome collect_products(const Launch& l, const SkinnyCall& call) {
   std::span<const Range> own = reads;  // without x where that is made by the launch itself
   auto* open = queue.collected.find<Products>(reads, writes, [&](const Products& products) {
     own = std::span(reads).first(reads.size() - (products.norms(x, call) ? 1 : 0));
-    return products.takes(call, x, early) && !products.depends(own, writes);
+    return products.takes(call, x, early, is_ordered(l.call())) && !products.depends(own, writes);
   });
   if (!open) {
     own = reads;
@@ -243,7 +248,8 @@ std::span<const KernelRecord> linear_skinny() {
                         .accepts = accepts,
                         .prepare = prepare,
                         .release = release,
-                        .launch = launch};
+                        .launch = launch,
+                        .determinism = WEFT_DETERMINISM_RUN};  // the order depends on how many rows there are
     KernelRecord region = linear;
     region.op = "region", region.reads_all = true;
     return std::vector{linear, region};

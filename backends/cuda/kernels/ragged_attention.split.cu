@@ -140,7 +140,9 @@ std::span<const KernelRecord> ragged_attention_split() {
                                       .reads = {"scale"},
                                       .accepts = accepts,
                                       .prepare = prepare,
-                                      .launch = launch}};
+                                      .launch = launch,
+                                      // How keys are split depends on how many queries there are.
+                                      .determinism = WEFT_DETERMINISM_RUN}};
   return all;
 }
 

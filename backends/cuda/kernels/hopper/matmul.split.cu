@@ -43,7 +43,10 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
   int way = 0;
   const SplitCall call = planned(c, product.sizes, &way);
   plan.workspace = bytes_of_planes(call) + kAlignment;
-  if (call.shares > 1) plan.workspace += static_cast<uint64_t>(call.shares * call.elements()) * sizeof(float);
+  if (call.shares > 1) {
+    plan.determinism = WEFT_DETERMINISM_RUN;
+    plan.workspace += static_cast<uint64_t>(call.shares * call.elements()) * sizeof(float);
+  }
   return Outcome::ok();
 }
 

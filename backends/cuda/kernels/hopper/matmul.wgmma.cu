@@ -141,8 +141,10 @@ Outcome prepare(const OpCall& c, weft_plan& plan) {
   if (const auto s = sizes_of(c, call, body); !s) return Outcome::fail(WEFT_UNSUPPORTED, "{}", s.reason);
   int way = 0;
   call.shares = division_of(c, call, &way).shares;
-  if (call.shares > 1)
+  if (call.shares > 1) {
+    plan.determinism = WEFT_DETERMINISM_RUN;
     plan.workspace = static_cast<uint64_t>(call.shares * call.elements()) * sizeof(float) + 16;
+  }
   return Outcome::ok();
 }
 
