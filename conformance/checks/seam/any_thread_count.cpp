@@ -34,6 +34,7 @@ Found one_to_eight(Rig& rig, const Ask& ask) {
 
 void run(CheckRun& run) {
   Rig rig(run.backend());
+  const auto keys = noise({2, 300, 64}, 19);
   const auto x = noise({129, 257}, 1), w = noise({257, 65}, 2), line = noise({100'003}, 3);
   const Ask all[] = {
       {"matmul", {x, w}},
@@ -45,6 +46,11 @@ void run(CheckRun& run) {
       {"softmax", {x}},
       {"layer_norm", {x, noise({257}, 8), noise({257}, 9)}},
       {"linear", {x, noise({65, 257}, 5)}},
+      {"linear", {noise({1, 4096}, 10), noise({256, 4096}, 11)}},
+      {"attention", {noise({2, 1, 64}, 12), noise({2, 2048, 64}, 13), noise({2, 2048, 64}, 14)}},
+      {"attention_grad",
+       {noise({2, 40, 64}, 15), keys, noise({2, 300, 64}, 16), noise({2, 40, 64}, 17),
+        array({2, 40}, std::vector<double>(80, 8)), noise({2, 40, 64}, 18)}},
       {"gather", {x, array({40'000}, {3, 128, 0, 77}, DType::i64)}},
       {"scatter_add", {noise({9, 200}, 6), array({400}, {1, 8, 1, 0}, DType::i64), noise({400, 200}, 7)}}};
   for (const Ask& ask : all) run.run(title(ask), [&] { return one_to_eight(rig, ask); });
