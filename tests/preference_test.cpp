@@ -118,6 +118,11 @@ TEST_F(Preference, PrecisionDeterminismAndRefusalsStillRule) {
   keep(m);
   EXPECT_EQ(chosen(root).kernel, "good_provider.sqrt.any");
   EXPECT_EQ(chosen(root, threads).kernel, "native.sqrt.tiles");
+  m.kernel = "good_provider.sqrt.timid";
+  keep(m);
+  EXPECT_EQ(chosen(root, threads).kernel, "native.sqrt.tiles");
+  EXPECT_NE(chosen(root, threads).why.find("determinism level 0 was chosen; 3 is wanted"), std::string::npos)
+      << chosen(root, threads).why;
   const Ask wide{.op = "exp", .inputs = {counting({4}, 1, DType::f64)}};
   keep(measured("good_provider.exp.plain", wide));
   EXPECT_EQ(chosen(wide).kernel, kOther);  // the usual one of f64

@@ -21,6 +21,9 @@ namespace weft::cuda {
 using backend::Outcome;
 using gpu::Grid;
 
+/// Whether a call must give the same bits each time, whatever is launched beside it.
+inline bool wants_equal_bits(const backend::OpCall& c) { return c.determinism() > WEFT_DETERMINISM_ANY; }
+
 class Chain;
 struct Program;
 struct Module;

@@ -30,4 +30,13 @@ Candidates candidates_of(Rig& rig, const Ask& ask) {
   return found;
 }
 
+bool gives_equal_bits(Rig& rig, const Ask& ask, seam::PreparedPtr& plan) {
+  if (plan->plan.determinism >= WEFT_DETERMINISM_RUN) return true;
+  Ask equal = ask;
+  equal.determinism = WEFT_DETERMINISM_RUN;
+  auto again = rig.plan(value_or_raise(describe(equal)), plan->kernel);
+  if (again.ok()) plan = std::move(again).value();
+  return again.ok();
+}
+
 }  // namespace weft::conformance

@@ -15,5 +15,8 @@ struct Candidates {
   std::string refusals;                  ///< of the others
 };
 Candidates candidates_of(Rig& rig, const Ask& ask);
+/// Whether the plan promises equal bits each time. If not, it becomes the kernel's plan for calls that ask
+/// for them; false if there is none.
+bool gives_equal_bits(Rig& rig, const Ask& ask, seam::PreparedPtr& plan);
 
 }  // namespace weft::conformance

@@ -5,8 +5,8 @@
 #include "weft/backend.hpp"
 
 // A provider: kernels of its own for the processor's devices, and no device. One record is slow, one wrong,
-// one less precise than calls allow, one less deterministic than it could be, one that promises more than its
-// record does: each is asked in its turn.
+// one less precise than calls allow, one less deterministic than it could be, two that promise another level
+// than they may: each is asked in its turn.
 namespace {
 
 using namespace weft::backend;
@@ -34,6 +34,10 @@ Outcome prepare_loose(const OpCall&, weft_plan& plan) {
 }
 Outcome prepare_proud(const OpCall&, weft_plan& plan) {
   plan.determinism = WEFT_DETERMINISM_DEVICES;
+  return Outcome::ok();
+}
+Outcome prepare_timid(const OpCall&, weft_plan& plan) {
+  plan.determinism = WEFT_DETERMINISM_ANY;
   return Outcome::ok();
 }
 Outcome prepare_never(const OpCall&, weft_plan&) { return Outcome::fail(WEFT_DEVICE, "it never can"); }
@@ -67,6 +71,12 @@ const KernelRecord records[] = {
      .launch = launch<0, 1>,
      .determinism = WEFT_DETERMINISM_ANY,
      .rank = -1},
+    {.op = "sqrt",
+     .variant = "timid",
+     .accepts = accepts,
+     .prepare = prepare_timid,
+     .launch = launch<0, 1>,
+     .rank = -2},
 };
 
 KernelTable& kernels() {

@@ -284,8 +284,9 @@ struct Differentiator {
     wait_for_products<0>();
     hold(dq);
     float4* to = w.dq + piece * 8 * kGroupThreads;
-    if constexpr (B::kAddsByCopies)
+    if constexpr (B::kAddsByCopies) {
       if (!w.turns) return copy_queries(to, dq);
+    }
     if (w.turns) wait_for_turn(w.turns + piece, rank, kOwn + group);
     add_to(to + thread_of_group(), dq);
     if (w.turns) end_turn(w.turns + piece, kOwn + group);

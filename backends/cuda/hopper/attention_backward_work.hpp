@@ -16,8 +16,8 @@ struct Backward {
                        kThreads = (kGroups + 1) * kGroupThreads;
   /// Tiles of keys: where shared memory suffices, the next one comes while dk and dv of the last one go.
   static constexpr int kTiles = kD == 128 && kParts == 2 ? 1 : 2;
-  /// Whether dq is added to global memory by copies, from shared memory. Warpgroups then go on sooner; that
-  /// two tiles of keys have no room beside it costs more where products are of one part.
+  /// Whether dq goes to global memory by bulk copies, so that warps need not wait for their additions. What
+  /// these copies read takes the room of a second tile of keys; with one part that costs more than it gains.
   static constexpr bool kAddsByCopies = kTiles == 1;
   /// Whether registers suffice for products of gradients while weights are made and multiplied.
   static constexpr bool kOverlaps = kParts == 1 || kD == 64;
@@ -35,7 +35,8 @@ struct Backward {
     char k[kTiles][KeyTile::kBytes], v[kTiles][KeyTile::kBytes];
     char q[kStages][QueryTile::kBytes], dy[kStages][QueryTile::kBytes];
     char ds[kBuffers][kParts][ScoreTile::kBytes];  ///< rows are keys, columns queries
-    float4 dq[kAddsByCopies ? kGroups : 1][kAddsByCopies ? kPieceBytes / sizeof(float4) : 1];
+    float4 dq[kAddsByCopies ? kGroups : 1]
+             [kAddsByCopies ? kPieceBytes / sizeof(float4) : 1];  ///< unused otherwise
     Rows rows[kStages];
     Barriers barriers;
   };

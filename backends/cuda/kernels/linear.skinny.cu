@@ -34,9 +34,8 @@ class CollectedProducts : public Collected {
   }
   /// `ordered`: sums must not depend on what else is launched with them.
   bool takes(const SkinnyCall& call, const void* x, bool early, bool ordered) const {
-    return items_.n + call.parts.size() <= kMostItems &&
-           (items_.n == 0 || (items_.early == early && !ordered && !items_.ordered)) &&
-           (!items_.has_norm || norms(x, call));
+    return items_.n + call.parts.size() <= kMostItems && (items_.n == 0 || items_.early == early) &&
+           !ordered && !items_.ordered && (!items_.has_norm || norms(x, call));
   }
   const SkinnyNorm& norm() const { return items_.norm; }
   void add(const Item& item, bool early, bool ordered) {
@@ -130,14 +129,12 @@ Support accepts(const OpCall& c) {
   return Support::yes();
 }
 
-bool is_ordered(const OpCall& c) { return c.determinism() > WEFT_DETERMINISM_ANY; }
-
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   std::string why;
   auto call = skinny_call(c, why);
   if (!call) return Outcome::fail(WEFT_UNSUPPORTED, "{}", why);
   plan.data = new SkinnyCall(std::move(*call));
-  if (!is_ordered(c)) plan.determinism = WEFT_DETERMINISM_ANY;
+  if (!wants_equal_bits(c)) plan.determinism = WEFT_DETERMINISM_ANY;
   return Outcome::ok();
 }
 void release(weft_plan* plan) {
@@ -191,7 +188,7 @@ Outcome add_products(const Launch& l, const SkinnyCall& call, CollectedProducts<
   for (const SkinnyPart& part : call.parts) {
     Item item = item_of(l, call, part);
     if (normed) item.x = open.norm().x, item.normed = true;
-    open.add(item, early, is_ordered(l.call()));
+    open.add(item, early, wants_equal_bits(l.call()));
   }
   open.uses(reads, writes);
   Queue& queue = queue_of(l);
@@ -213,7 +210,7 @@ Outcome collect_products(const Launch& l, const SkinnyCall& call) {
   std::span<const Range> own = reads;  // without x where that is made by the launch itself
   auto* open = queue.collected.find<Products>(reads, writes, [&](const Products& products) {
     own = std::span(reads).first(reads.size() - (products.norms(x, call) ? 1 : 0));
-    return products.takes(call, x, early, is_ordered(l.call())) && !products.depends(own, writes);
+    return products.takes(call, x, early, wants_equal_bits(l.call())) && !products.depends(own, writes);
   });
   if (!open) {
     own = reads;

@@ -39,6 +39,14 @@ Support accepts(const OpCall& c) {
   return takes_rows(c.input(0), kCentered ? c.attr("trailing").integer(1) : 1);
 }
 
+/// Few rows, and those of heads, are normalized together with what follows them, by sums in another order.
+bool may_join(const OpCall& c) { return c.determinism() < WEFT_DETERMINISM_BATCH; }
+
+Outcome prepare_rms(const OpCall& c, weft_plan& plan) {
+  if (may_join(c)) plan.determinism = WEFT_DETERMINISM_RUN;
+  return Outcome::ok();
+}
+
 template <bool kCentered>
 Outcome launch(const Launch& l) {
   const TensorView x = l.input(0), y = l.output(0), weight = l.input(1),
@@ -47,10 +55,11 @@ Outcome launch(const Launch& l) {
   if (rows == 0) return Outcome::ok();
   const auto epsilon = static_cast<float>(l.call().attr("epsilon").real(1e-5));
   const bool aligned = aligned_rows(columns, {x, y, weight, bias});
-  if (!kCentered && x.rank() == 2 && rows <= kNormedRows && x.dtype() == DType::bf16 && aligned)
+  const bool joins = !kCentered && aligned && may_join(l.call());
+  if (joins && x.rank() == 2 && rows <= kNormedRows && x.dtype() == DType::bf16)
     return collect_norm(l, {x.data<const bf16>(), weight.has() ? weight.data<const bf16>() : nullptr,
                             y.data<bf16>(), static_cast<int>(rows), columns, epsilon});
-  if (!kCentered && normalizes_heads(x) && aligned)
+  if (joins && normalizes_heads(x))
     return with_type(x.dtype(), [&]<class T>(T*) {
       typename Rotation<T>::Piece piece{};
       piece.x = x.data<const T>(), piece.weight = weight.has() ? weight.data<const T>() : nullptr;
@@ -87,6 +96,7 @@ std::span<const KernelRecord> norm_rows() {
                                       .variant = "rows",
                                       .reads = {"epsilon"},
                                       .accepts = accepts<false>,
+                                      .prepare = prepare_rms,
                                       .launch = launch<false>,
                                       .joins = true}};
   return all;

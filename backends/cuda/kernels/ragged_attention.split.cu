@@ -29,6 +29,7 @@ Support accepts(const OpCall& c) {
 
 // Keys are split only as far as there are kMostBlocks blocks, each of which leaves at most two heads.
 Outcome prepare(const OpCall& c, weft_plan& plan) {
+  if (!wants_equal_bits(c)) plan.determinism = WEFT_DETERMINISM_ANY;  // a chain splits keys in its own way
   const auto dim = static_cast<uint64_t>(c.input(0).max()[2]);
   plan.workspace = kMostBlocks * 2 * (dim + 2) * sizeof(float);
   return Outcome::ok();
@@ -95,7 +96,8 @@ Outcome search_split(const Launch& l, Sizes s, int64_t blocks) {
   const std::lock_guard lock(queue.collecting);
   if (auto settled = settle_locked(queue); !settled.good()) return settled;
   if constexpr (std::is_same_v<T, bf16>)
-    if (queue.chain && queue.chain->add({q.data<const T>(), keys, values, y.data<T>(), s, fresh}, alone))
+    if (queue.chain && !wants_equal_bits(l.call()) &&
+        queue.chain->add({q.data<const T>(), keys, values, y.data<T>(), s, fresh}, alone))
       return Outcome::ok();
   return alone(queue);
 }

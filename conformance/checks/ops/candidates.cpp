@@ -28,12 +28,15 @@ std::string three_calls(Rig& rig, seam::PreparedKernel& plan, const PreparedCase
 }
 
 Found each_candidate(CheckRun& run, Rig& rig, const PreparedCase& c, const Ask& ask) {
-  const auto candidates = candidates_of(rig, ask);
+  auto candidates = candidates_of(rig, ask);
   if (candidates.plans.empty()) return Found::refused(candidates.refusals);
-  for (const auto& plan : candidates.plans) {
+  for (auto& plan : candidates.plans) {
     run.covered.insert(plan->kernel.id);
     if (auto words = three_calls(rig, *plan, c, ask); !words.empty())
       return Found::wrong(fmt::format("{}, {}", plan->kernel.id, words));
+    if (plan->plan.determinism >= WEFT_DETERMINISM_RUN || !gives_equal_bits(rig, ask, plan)) continue;
+    if (auto words = three_calls(rig, *plan, c, ask); !words.empty())
+      return Found::wrong(fmt::format("{}, asked for equal bits, {}", plan->kernel.id, words));
   }
   return {};
 }

@@ -77,8 +77,8 @@ Found of_op(Rig& rig, const ir::OpDef& op, const CaseFile& file, uint64_t seed, 
     for (Ask& ask : asks_of(op, file.cases())) asks.push_back(std::move(ask));
   size_t accepted = 0;
   for (const Ask& ask : asks)
-    for (const auto& plan : candidates_of(rig, ask).plans) {
-      if (plan->plan.determinism < WEFT_DETERMINISM_RUN || !plan->call->desc().updates.empty()) continue;
+    for (auto& plan : candidates_of(rig, ask).plans) {
+      if (!gives_equal_bits(rig, ask, plan) || !plan->call->desc().updates.empty()) continue;
       OfCall call(rig, *plan, ask);
       if (auto words = call.wrong(); !words.empty())
         return Found::wrong(fmt::format("{} for {}: {}", plan->kernel.id, title(ask), words));

@@ -78,6 +78,9 @@ void run(CheckRun& run) {
     run_both(run, rig, {"linear", {x, w}});
     run_both(run, rig, {"matmul", {x, w}, {{"transpose_b", int64_t{1}}}});
     run_both(run, rig, {"attention", {queries, keys, keys}});
+    run_both(run, rig, {"rms_norm", {x, array({2048}, noise(8, 2048), t)}});
+    run_both(run, rig,
+             {"rms_norm", {array({6, 4, 64}, noise(9, 6 * 4 * 64), t), array({64}, noise(10, 64), t)}});
   }
 }
 

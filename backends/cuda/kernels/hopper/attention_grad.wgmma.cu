@@ -26,9 +26,6 @@ Support accepts(const OpCall& c) {
   return sizes_of(c, unused);
 }
 
-/// Whether dq is added up in one order, for which blocks take turns.
-bool is_ordered(const OpCall& c) { return c.determinism() > WEFT_DETERMINISM_ANY; }
-
 template <int kParts, class F>
 auto with_tiles(int64_t dim, F f) {
   return dim > 64 ? f(static_cast<hopper::Backward<bf16, 128, 64, kParts>*>(nullptr))
@@ -42,7 +39,7 @@ auto with_tiles(const OpCall& c, const AttentionSizes& s, F f) {
 Outcome prepare(const OpCall& c, weft_plan& plan) {
   AttentionSizes s;
   if (auto taken = sizes_of(c, s); !taken) return Outcome::fail(WEFT_UNSUPPORTED, "{}", taken.reason);
-  if (!is_ordered(c)) plan.determinism = WEFT_DETERMINISM_ANY;
+  if (!wants_equal_bits(c)) plan.determinism = WEFT_DETERMINISM_ANY;
   plan.workspace =
       static_cast<uint64_t>(with_tiles(c, s, [&]<class B>(B*) { return hopper::backward_floats<B>(s); })) *
           sizeof(float) +
@@ -55,7 +52,7 @@ Outcome run(const Launch& l, const AttentionSizes& s) {
   const auto in = [&](int i) { return l.input(i).data<const bf16>(); };
   const auto out = [&](int i) { return l.output(i).data<bf16>(); };
   const auto space = (reinterpret_cast<uintptr_t>(l.workspace().data()) + 15) / 16 * 16;
-  const auto work = hopper::backward_work<B>(s, reinterpret_cast<float*>(space), is_ordered(l.call()));
+  const auto work = hopper::backward_work<B>(s, reinterpret_cast<float*>(space), wants_equal_bits(l.call()));
   if (auto settled = settle(queue_of(l)); !settled.good()) return settled;
   hopper::BackwardMaps maps;
   if (auto made = hopper::backward_maps<B>(maps, queue_of(l).stream, DType::bf16, in(0), in(1), in(2), in(5),
