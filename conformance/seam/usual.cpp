@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include "conformance/numbers.h"
+
 namespace weft::conformance {
 
 Finding differs(Rig& rig, seam::PreparedKernel& plan, const Ask& ask, const char* what) {
@@ -37,6 +39,19 @@ std::vector<Ask> usual_calls() {
           {"where", {array({3, 5}, {1, 0, 1}, DType::boolean), x, counting({3, 5}, -3)}},
           {"pad", {x}, {{"axis", int64_t{1}}, {"before", Shape{2}}, {"after", Shape{1}}}},
           {"broadcast", {counting({5})}, {{"shape", Shape{3, 5}}}}};
+}
+
+HostTensor noise(IntList shape, uint64_t seed, DType dtype) {
+  Random random(seed);
+  std::vector<double> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
+  for (double& x : v) x = random.normal();
+  return array(std::move(shape), v, dtype);
+}
+
+void run_with_level(CheckRun& run, Ask ask, uint8_t level, const std::function<Found(const Ask&)>& found) {
+  run.run(title(ask), [&] { return found(ask); });
+  ask.determinism = level;
+  run.run(title(ask) + ", asked for", [&] { return found(ask); });
 }
 
 std::string title(const Ask& ask) {

@@ -1,18 +1,9 @@
-#include "conformance/check.h"
-#include "conformance/numbers.h"
 #include "conformance/seam/threads.h"
 #include "conformance/seam/usual.h"
 
 // Kernels that promise it give the same bits with any number of threads.
 namespace weft::conformance::checks::any_thread_count {
 namespace {
-
-HostTensor noise(IntList shape, uint64_t seed) {
-  Random random(seed);
-  std::vector<double> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
-  for (double& x : v) x = random.normal();
-  return array(std::move(shape), v);
-}
 
 Found one_to_eight(Rig& rig, const Ask& ask) {
   const auto plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));

@@ -1,17 +1,7 @@
-#include "conformance/check.h"
-#include "conformance/numbers.h"
 #include "conformance/seam/usual.h"
 
 namespace weft::conformance::checks::gives_the_same_bits {
 namespace {
-
-// Numbers whose sums depend on their order.
-HostTensor noise(IntList shape, uint64_t seed, DType dtype = DType::f32) {
-  Random random(seed);
-  std::vector<double> v(static_cast<size_t>(element_count(std::span<const int64_t>(shape))));
-  for (double& x : v) x = random.normal();
-  return array(std::move(shape), v, dtype);
-}
 
 Found compared(const Ask& ask, const char* which, const Rig::Run& first, const Rig::Run& other) {
   for (size_t k = 0; k < first.outputs.size(); ++k)
@@ -43,13 +33,6 @@ Found calls(Rig& rig, const Ask& ask) {
   return {};
 }
 
-// Both where any level will do, which a kernel may exceed, and where this one is asked for.
-void run_both(CheckRun& run, Rig& rig, Ask ask) {
-  run.run(title(ask), [&] { return calls(rig, ask); });
-  ask.determinism = WEFT_DETERMINISM_RUN;
-  run.run(title(ask) + ", asked for", [&] { return calls(rig, ask); });
-}
-
 // Sums that are made by many, whose order could be the one in which they come.
 std::vector<Ask> long_sums() {
   const DType half = DType::bf16;
@@ -63,15 +46,43 @@ std::vector<Ask> long_sums() {
           {"attention_grad", {q, k, noise({1, 260, 72}, 13, half), noise({1, 256, 72}, 14, half), lse, q}}};
 }
 
+// Backends may launch a call together with the one that makes its operand.
+Found behind(Rig& rig, const Ask& maker, const Ask& ask) {
+  const auto first = value_or_raise(rig.plan(value_or_raise(describe(maker)))),
+             plan = value_or_raise(rig.plan(value_or_raise(describe(ask))));
+  if (plan->plan.determinism < WEFT_DETERMINISM_RUN)
+    return Found::skipped(fmt::format("{} promises no equal bits", plan->kernel.id));
+  auto made = value_or_raise(rig.place(*first, maker)), placed = value_or_raise(rig.place(*plan, ask));
+  placed.c_in[0] = made.c_out[0];
+  raise_if(rig.enqueue(*first, made));
+  raise_if(rig.enqueue(*plan, placed));
+  const auto together = value_or_raise(rig.read(placed));
+  Ask alone = ask;
+  alone.inputs[0] = value_or_raise(rig.read(made)).outputs[0];
+  return compared(ask, "a call behind the one that makes its operand",
+                  value_or_raise(rig.launch(*plan, alone)), together);
+}
+
 void run(CheckRun& run) {
   Rig rig(run.backend());
+  const auto always = [&](const Ask& ask) {
+    run_with_level(run, ask, WEFT_DETERMINISM_RUN, [&](const Ask& it) { return calls(rig, it); });
+  };
   for (Ask ask : usual_calls()) {
     for (size_t i = 0; i < ask.inputs.size(); ++i)
       if (const auto& type = ask.inputs[i].type; type.dtype == DType::f32)
         ask.inputs[i] = noise(type.shape, 3 + i);
-    run_both(run, rig, ask);
+    always(ask);
   }
-  for (const Ask& ask : long_sums()) run_both(run, rig, ask);
+  for (const Ask& ask : long_sums()) always(ask);
+  for (const int64_t rows : {1, 2}) {
+    const auto x = noise({rows, 2048}, 15, DType::bf16);
+    const Ask norm = {"rms_norm", {x, noise({2048}, 16, DType::bf16)}},
+              product = {.op = "linear",
+                         .inputs = {x, noise({1024, 2048}, 17, DType::bf16)},
+                         .determinism = WEFT_DETERMINISM_RUN};
+    run.run(title(product) + ", asked for behind rms_norm", [&] { return behind(rig, norm, product); });
+  }
 }
 
 }  // namespace

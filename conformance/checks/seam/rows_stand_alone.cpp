@@ -1,19 +1,10 @@
 #include <cstring>
 
-#include "conformance/check.h"
-#include "conformance/numbers.h"
 #include "conformance/seam/usual.h"
 
 // Batch-invariant kernels: a row's result does not depend on other rows.
 namespace weft::conformance::checks::rows_stand_alone {
 namespace {
-
-std::vector<double> noise(uint64_t seed, int64_t n) {
-  Random random(seed);
-  std::vector<double> v(static_cast<size_t>(n));
-  for (double& x : v) x = random.normal();
-  return v;
-}
 
 // The first `rows` rows of the call's first operand, and of those that have as many.
 Ask first_rows(const Ask& ask, int64_t rows) {
@@ -48,18 +39,14 @@ Found alone_and_together(Rig& rig, const Ask& ask) {
   return {};
 }
 
-// Both where any level will do, which a kernel may exceed, and where this one is asked for.
-void run_both(CheckRun& run, Rig& rig, Ask ask) {
-  run.run(title(ask), [&] { return alone_and_together(rig, ask); });
-  ask.determinism = WEFT_DETERMINISM_BATCH;
-  run.run(title(ask) + ", asked for", [&] { return alone_and_together(rig, ask); });
-}
-
 void run(CheckRun& run) {
   Rig rig(run.backend());
+  const auto always = [&](const Ask& ask) {
+    run_with_level(run, ask, WEFT_DETERMINISM_BATCH,
+                   [&](const Ask& it) { return alone_and_together(rig, it); });
+  };
   for (const DType t : {DType::f32, DType::f64}) {
-    const auto x = array({13, 37}, noise(1, 13 * 37), t), w = array({37, 29}, noise(2, 37 * 29), t),
-               row = array({37}, noise(3, 37), t);
+    const auto x = noise({13, 37}, 1, t), w = noise({37, 29}, 2, t), row = noise({37}, 3, t);
     const Ask all[] = {{"matmul", {x, w}},
                        {"sum", {x}, {{"axes", Shape{1}}}},
                        {"max", {x}, {{"axes", Shape{1}}}},
@@ -68,19 +55,17 @@ void run(CheckRun& run) {
                        {"softmax", {x}},
                        {"layer_norm", {x, row, row}},
                        {"rms_norm", {x, row}}};
-    for (const Ask& ask : all) run_both(run, rig, ask);
+    for (const Ask& ask : all) always(ask);
   }
   // Sums so long that kernels share them out where there are few.
   for (const DType t : {DType::f32, DType::bf16}) {
-    const auto x = array({6, 2048}, noise(4, 6 * 2048), t), w = array({24, 2048}, noise(5, 24 * 2048), t),
-               keys = array({6, 300, 16}, noise(6, 6 * 300 * 16), t),
-               queries = array({6, 2, 16}, noise(7, 6 * 2 * 16), t);
-    run_both(run, rig, {"linear", {x, w}});
-    run_both(run, rig, {"matmul", {x, w}, {{"transpose_b", int64_t{1}}}});
-    run_both(run, rig, {"attention", {queries, keys, keys}});
-    run_both(run, rig, {"rms_norm", {x, array({2048}, noise(8, 2048), t)}});
-    run_both(run, rig,
-             {"rms_norm", {array({6, 4, 64}, noise(9, 6 * 4 * 64), t), array({64}, noise(10, 64), t)}});
+    const auto x = noise({6, 2048}, 4, t), w = noise({24, 2048}, 5, t), keys = noise({6, 300, 16}, 6, t),
+               queries = noise({6, 2, 16}, 7, t);
+    always({"linear", {x, w}});
+    always({"matmul", {x, w}, {{"transpose_b", int64_t{1}}}});
+    always({"attention", {queries, keys, keys}});
+    always({"rms_norm", {x, noise({2048}, 8, t)}});
+    always({"rms_norm", {noise({6, 4, 64}, 9, t), noise({64}, 10, t)}});
   }
 }
 
