@@ -79,7 +79,7 @@ void run(CheckRun& run) {
     const auto x = noise({rows, 2048}, 15, DType::bf16);
     const Ask norm = {"rms_norm", {x, noise({2048}, 16, DType::bf16)}},
               product = {.op = "linear",
-                         .inputs = {x, noise({1024, 2048}, 17, DType::bf16)},
+                         .inputs = {x, noise({128, 2048}, 17, DType::bf16)},
                          .determinism = WEFT_DETERMINISM_RUN};
     run.run(title(product) + ", asked for behind rms_norm", [&] { return behind(rig, norm, product); });
   }
