@@ -39,11 +39,14 @@ Support accepts(const OpCall& c) {
   return takes_rows(c.input(0), kCentered ? c.attr("trailing").integer(1) : 1);
 }
 
-/// Few rows, and those of heads, are normalized together with what follows them, by sums in another order.
-bool may_join(const OpCall& c) { return c.determinism() < WEFT_DETERMINISM_BATCH; }
+/// Few rows, and those of heads, are normalized together with what follows them, by sums in other orders.
+bool may_join(const OpCall& c) {
+  const TypeView x = c.input(0);
+  return !wants_equal_bits(c) && (x.rank() == 3 || (x.rank() == 2 && x.dtype() == DType::bf16));
+}
 
 Outcome prepare_rms(const OpCall& c, weft_plan& plan) {
-  if (may_join(c)) plan.determinism = WEFT_DETERMINISM_RUN;
+  if (may_join(c)) plan.determinism = WEFT_DETERMINISM_ANY;
   return Outcome::ok();
 }
 
@@ -56,7 +59,7 @@ Outcome launch(const Launch& l) {
   const auto epsilon = static_cast<float>(l.call().attr("epsilon").real(1e-5));
   const bool aligned = aligned_rows(columns, {x, y, weight, bias});
   const bool joins = !kCentered && aligned && may_join(l.call());
-  if (joins && x.rank() == 2 && rows <= kNormedRows && x.dtype() == DType::bf16)
+  if (joins && x.rank() == 2 && rows <= kNormedRows)
     return collect_norm(l, {x.data<const bf16>(), weight.has() ? weight.data<const bf16>() : nullptr,
                             y.data<bf16>(), static_cast<int>(rows), columns, epsilon});
   if (joins && normalizes_heads(x))
