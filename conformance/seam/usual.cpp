@@ -48,12 +48,6 @@ HostTensor noise(IntList shape, uint64_t seed, DType dtype) {
   return array(std::move(shape), v, dtype);
 }
 
-void run_with_level(CheckRun& run, Ask ask, uint8_t level, const std::function<Found(const Ask&)>& found) {
-  run.run(title(ask), [&] { return found(ask); });
-  ask.determinism = level;
-  run.run(title(ask) + ", asked for", [&] { return found(ask); });
-}
-
 std::string title(const Ask& ask) {
   std::string s = ask.op;
   for (size_t i = 0; i < ask.inputs.size(); ++i)

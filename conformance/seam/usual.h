@@ -1,5 +1,4 @@
 #pragma once
-#include "conformance/check.h"
 #include "conformance/seam/rig.h"
 
 // Shared by the checks of the seam: ordinary calls with exact answers, and their comparison.
@@ -15,8 +14,6 @@ Finding differs(Rig& rig, const Ask& ask, const char* what);
 std::vector<Ask> usual_calls();
 /// Normal numbers of a seed: their sums depend on the order in which they are added.
 HostTensor noise(IntList shape, uint64_t seed, DType dtype = DType::f32);
-/// A case for `ask` as it is, which kernels may exceed, and one in which it asks for this level.
-void run_with_level(CheckRun& run, Ask ask, uint8_t level, const std::function<Found(const Ask&)>& found);
 /// A case's name: "add f32[3, 5], f32[3, 5]".
 std::string title(const Ask& ask);
 

@@ -1,5 +1,5 @@
+#include "conformance/seam/levels.h"
 #include "conformance/seam/threads.h"
-#include "conformance/seam/usual.h"
 
 // Kernels that promise it give the same bits with any number of threads.
 namespace weft::conformance::checks::any_thread_count {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <span>
 
-#include "conformance/seam/usual.h"
+#include "conformance/seam/levels.h"
 
 namespace weft::conformance::checks::gives_the_same_bits {
 namespace {

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "conformance/seam/usual.h"
+#include "conformance/seam/levels.h"
 
 // Batch-invariant kernels: a row's result does not depend on other rows.
 namespace weft::conformance::checks::rows_stand_alone {
