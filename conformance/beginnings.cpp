@@ -5,19 +5,29 @@
 namespace weft::conformance {
 
 Beginnings::Beginnings(const std::string& one) {
-  if (!one.empty()) list_.push_back(one);
+  if (!one.empty()) list_.push_back(one), matched_.resize(1);
 }
 
 Beginnings::Beginnings(std::vector<std::string> several) {
   std::ranges::sort(several);
   for (auto& one : several)
-    if (!one.empty() && !cover(one)) list_.push_back(std::move(one));
+    if (!one.empty() && (list_.empty() || !one.starts_with(list_.back()))) list_.push_back(std::move(one));
+  matched_.resize(list_.size());
 }
 
 // The list is sorted and no entry is a prefix of another, so only the last entry <= `name` can be its prefix.
 bool Beginnings::cover(std::string_view name) const {
   const auto behind = std::ranges::upper_bound(list_, name, std::less<std::string_view>());
-  return behind != list_.begin() && name.starts_with(*std::prev(behind));
+  if (behind == list_.begin() || !name.starts_with(*std::prev(behind))) return false;
+  matched_[static_cast<size_t>(behind - list_.begin()) - 1] = true;
+  return true;
+}
+
+std::vector<std::string> Beginnings::unmatched() const {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < list_.size(); ++i)
+    if (!matched_[i]) all.push_back(list_[i]);
+  return all;
 }
 
 bool Beginnings::lie_below(std::string_view name) const {

@@ -96,12 +96,15 @@ TEST(Cases, AreSelectedByBeginnings) {
   const Beginnings some(std::vector<std::string>{"ops/add", "ops/add f32", "edges", ""});
   EXPECT_EQ(some.list(), (std::vector<std::string>{"edges", "ops/add"}));
   EXPECT_TRUE(some.cover("ops/add f32 [3]") && some.cover("edges/exp") && !some.cover("ops/abs"));
+  EXPECT_EQ(some.unmatched(), (std::vector<std::string>{}));
   EXPECT_TRUE(some.lie_below("ops") && some.lie_below("ops/add") && !some.lie_below("ops/add f32"));
   CheckRun run("reference", {.only = "of a test", .skip = "of a test/B"});
   run.run({"of a test", "", [](CheckRun& own) {
              for (const char* name : {"A", "B", "BB", "C"}) own.run(name, [] { return Found(); });
            }});
   EXPECT_EQ(run.executed(), 2);
+  EXPECT_TRUE(run.options().only.unmatched().empty() && run.options().skip.unmatched().empty());
+  EXPECT_EQ(Beginnings("ops/ad").unmatched(), (std::vector<std::string>{"ops/ad"}));
 }
 
 // A processor mode that a case leaves changed is a failure of that case, not of the next one.

@@ -103,6 +103,18 @@ std::vector<Judged> judged(const Options& o, const CheckRun& run, const std::vec
   return all;
 }
 
+// A misspelt word selects nothing, without an error where another one does.
+void note_unmatched(const CheckRun& run) {
+  if (run.options().first_failure && !run.failures().empty()) return;  // the rest was not asked
+  for (const auto& [option, words] : {std::pair("--only", run.options().only.unmatched()),
+                                      std::pair("--skip", run.options().skip.unmatched())})
+    if (!words.empty())
+      note(fmt::format(
+          "{} {}{} no case; `weft check --list` names the checks", option, shell_word(words.front()),
+          words.size() == 1 ? " matches"
+                            : fmt::format(" and {} match", counted(words.size() - 1, "other word"))));
+}
+
 struct CheckedDevice {
   std::string name;
   std::vector<std::string> arguments;  ///< that ask for it
@@ -147,6 +159,7 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   if (!o.keep.empty() && device.first) write_text(o.keep, expectations_of(found));
   if (!o.cases.empty() && device.first) write_text(o.cases, executed);
   if (!o.matrix.empty() && device.first) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
+  if (device.first) note_unmatched(run);
   if (run.executed() == 0 && device.first)  // slow checks are skipped for further devices
     throw Error(invalid("no case was executed; `weft check --list` names the checks"));
   return run.failures().empty();
@@ -223,10 +236,12 @@ std::function<int()> setup(Syntax& app, const Common& common) {
       .type_name("BACKEND");
   app.add_option("--only", o->only,
                  "run only cases whose CHECK/CASE begins with this; @FILE has one a line; may be repeated")
+      .check(some_name)
       .type_name("TEXT")
       .one_at_a_time();
   app.add_option("--skip", o->skip,
                  "leave out cases whose CHECK/CASE begins with this; @FILE has one a line; may be repeated")
+      .check(some_name)
       .type_name("TEXT")
       .one_at_a_time();
   app.add_flag("--stop-at-first", o->check.first_failure, "end at the first case that fails");

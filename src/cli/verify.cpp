@@ -69,7 +69,7 @@ extern const Command verify_command = {
     "verify", "run the tests that program files carry",
     [](Syntax& app, const Common& common) -> std::function<int()> {
       const auto paths = std::make_shared<std::vector<std::string>>();
-      app.add_option("programs", *paths, "program files").required().type_name("FILE");
+      app.add_option("program", *paths, "program files").required().type_name("FILE");
       app.footer("Exits with 1 if a number is outside its bound.");
       return [paths, &common] { return run(*paths, common); };
     }};

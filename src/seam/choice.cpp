@@ -25,7 +25,7 @@ BackendInfo get_backend_info(const std::string& name) {
     if (b.name == name) return b;
     known += (known.empty() ? "" : ", ") + b.name;
   }
-  throw Error(invalid("no backend named '{}'; there are: {}", name, known));
+  throw Error(seam::unknown_backend(name, known));
 }
 
 void load_backend(const std::string& path) { raise_if(seam::registry().load(path)); }

@@ -280,7 +280,14 @@ Result<Registry::Found> Registry::find(std::string_view name) {
     if (e.table) probe(e);
     for (const auto& d : e.info.devices) known += (known.empty() ? "" : ", ") + d.name;
   }
-  return invalid("no backend named '{}'; there are: {}", name, known);
+  return unknown_backend(name, known);
+}
+
+Status unknown_backend(std::string_view name, std::string_view known) {
+  return invalid(
+      "no backend named '{}'; there are: {}; that of a plug-in, once its file is loaded (--plugin, "
+      "load_backend)",
+      name, known);
 }
 
 Registry& registry() {
