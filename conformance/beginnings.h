@@ -19,7 +19,7 @@ class Beginnings {
   const std::vector<std::string>& list() const { return list_; }
   /// Does this name begin with one of them?
   bool cover(std::string_view name) const;
-  /// Those that covered no name so far.
+  /// Those of the list that covered no name so far.
   std::vector<std::string> unmatched() const;
   /// Does one of them begin with this name? "ops/" is above "ops/add".
   bool lie_below(std::string_view name) const;

@@ -17,7 +17,9 @@ CheckRun::CheckRun(std::string backend, CheckOptions options)
     : backend_(std::move(backend)), options_(std::move(options)) {}
 
 bool CheckRun::is_asked(const std::string& whole) const {
-  return (options_.only.empty() || options_.only.cover(whole)) && !options_.skip.cover(whole);
+  const bool skipped =
+      options_.skip.cover(whole);  // also of what is not selected: it knows which of its entries match
+  return (options_.only.empty() || options_.only.cover(whole)) && !skipped;
 }
 
 bool CheckRun::wants(const std::string& name) const {

@@ -123,6 +123,9 @@ TEST(CliCheck, TakesSeveralSelections) {
                           .text;
   expect_said(second, "edges  ");
   EXPECT_EQ(second.find("bad_habits: "), std::string::npos) << second;
+  expect_said(check_of_habits("--only ops/add --only ops/nothing --skip edges/sub"),
+              "weft: note: --only ops/nothing matches no case; `weft check --list` names the checks\n");
+  expect_said(check_of_habits("--only ''"), "weft: --only: must not be empty; see weft check --help\n");
   const auto first = check_of_habits("--only candidates/sub --only ops/add --stop-at-first --again 0");
   expect_said(first, "0 refused with a reason, 1 failed (--seed ");
   expect_said(shell(std::string(kWeft) + " check reference:1 --only ops/add").text,

@@ -95,6 +95,7 @@ TEST(Cases, WhatTheyRaiseIsAFindingAndWhatRunsIsSaidBefore) {
 TEST(Cases, AreSelectedByBeginnings) {
   const Beginnings some(std::vector<std::string>{"ops/add", "ops/add f32", "edges", ""});
   EXPECT_EQ(some.list(), (std::vector<std::string>{"edges", "ops/add"}));
+  EXPECT_EQ(some.unmatched(), some.list());
   EXPECT_TRUE(some.cover("ops/add f32 [3]") && some.cover("edges/exp") && !some.cover("ops/abs"));
   EXPECT_EQ(some.unmatched(), (std::vector<std::string>{}));
   EXPECT_TRUE(some.lie_below("ops") && some.lie_below("ops/add") && !some.lie_below("ops/add f32"));

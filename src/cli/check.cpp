@@ -159,7 +159,7 @@ bool check_device(const Options& o, const CheckedDevice& device, bool as_json) {
   if (!o.keep.empty() && device.first) write_text(o.keep, expectations_of(found));
   if (!o.cases.empty() && device.first) write_text(o.cases, executed);
   if (!o.matrix.empty() && device.first) write_text(o.matrix, matrix_text(run, o.matrix.ends_with(".json")));
-  if (device.first) note_unmatched(run);
+  if (device.first && run.executed() > 0) note_unmatched(run);
   if (run.executed() == 0 && device.first)  // slow checks are skipped for further devices
     throw Error(invalid("no case was executed; `weft check --list` names the checks"));
   return run.failures().empty();

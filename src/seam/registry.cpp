@@ -285,7 +285,7 @@ Result<Registry::Found> Registry::find(std::string_view name) {
 
 Status unknown_backend(std::string_view name, std::string_view known) {
   return invalid(
-      "no backend named '{}'; there are: {}; that of a plug-in, once its file is loaded (--plugin, "
+      "no backend named '{}'; there are: {}. A plug-in's backend is there once its file is loaded (--plugin, "
       "load_backend)",
       name, known);
 }

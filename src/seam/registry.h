@@ -79,7 +79,8 @@ class Registry {
 Result<std::vector<std::string>> parse_names(std::string_view names);
 
 Registry& registry();
-/// "no backend named ...": what there is, and how others come. `known`: names with commas between them.
+/// "no backend named ...": what there is, and how plug-ins are loaded. `known`: names with commas between
+/// them.
 Status unknown_backend(std::string_view name, std::string_view known);
 /// The services that every backend gets.
 const weft_host& host();

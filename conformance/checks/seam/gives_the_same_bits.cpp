@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "conformance/seam/levels.h"
@@ -66,7 +67,7 @@ Found calls(Rig& rig, const Ask& ask) {
   return {};
 }
 
-// The same in a sequence, each behind the one before; unsupported where it can't be recorded.
+// As launch_all, in a recorded sequence; unsupported where a call can't be recorded.
 Status run_recorded(Rig& rig, std::span<const Placed> calls) {
   struct Step {
     uint32_t after;
@@ -81,7 +82,7 @@ Status run_recorded(Rig& rig, std::span<const Placed> calls) {
     if (!(plan.kernel.flags & WEFT_KERNEL_RECORDABLE))
       return fail(Code::unsupported, "{} is not recordable", plan.kernel.id);
     Step& one = steps[i];
-    one.after = static_cast<uint32_t>(i) - 1;
+    one.after = i == 0 ? 0 : static_cast<uint32_t>(i - 1);
     one.launch = {.size = sizeof one.launch,
                   .reserved = 0,
                   .plan = &plan.plan,
@@ -146,9 +147,9 @@ std::vector<Ask> long_sums() {
           {"attention_grad", {q, k, noise({1, 260, 72}, 13, half), noise({1, 256, 72}, 14, half), lse, q}}};
 }
 
-// Products of few rows behind the norm that makes their operand, which backends compute together. As many
-// follow each other as are worth it. Other orders of a norm's sum show in few of its numbers: so rows are
-// long, and several norms are recorded.
+// A norm of few rows and products that follow it, which backends compute together. `cuda` joins recorded
+// calls from four on, of one row: another order of a norm's sum changes few numbers, so that row is long, and
+// many are tried.
 void behind_a_norm(CheckRun& run, Rig& rig, int64_t rows, bool norm_asks) {
   constexpr int64_t kColumns = 8192, kNarrow = 128;
   const auto half = [](IntList shape, uint64_t seed) { return noise(std::move(shape), seed, DType::bf16); };
