@@ -17,8 +17,8 @@ CheckRun::CheckRun(std::string backend, CheckOptions options)
     : backend_(std::move(backend)), options_(std::move(options)) {}
 
 bool CheckRun::is_asked(const std::string& whole) const {
-  const bool skipped =
-      options_.skip.cover(whole);  // also of what is not selected: it knows which of its entries match
+  // Asked also of what is not selected: `skip` notes which of its entries match a case.
+  const bool skipped = options_.skip.cover(whole);
   return (options_.only.empty() || options_.only.cover(whole)) && !skipped;
 }
 
